@@ -260,12 +260,6 @@ def beside(capture: Capture, *others: Sequence[Packet] | Capture) -> Capture:
     return Capture(capture.link, tuple(heapq.merge(capture.frames, *crafted, key=lambda frame: frame.at)))
 
 
-def merged(*captures: Capture) -> Capture:
-    """Merge captures in the order of time; those after the first begin with it."""
-    first, *others = captures
-    return beside(first, *(moved(other, first.first_at - other.first_at) for other in others))
-
-
 def moved(capture: Capture, ns: int) -> Capture:
     """Capture everything so much later."""
     return replace(capture, frames=tuple(replace(frame, at=frame.at + ns) for frame in capture.frames))
@@ -348,6 +342,20 @@ def renumbered(
         struct.pack_into(">HH", data, place.transport, *map(port, ports))
         start = place.transport + (8 if place.protocol == UDP else (data[place.transport + 12] >> 4) * 4)
         data[start:] = written.sub(lambda told: (texts | packed)[told[0]], bytes(data[start:]))
+        return replace(frame, data=bytes(data))
+
+    return replace(capture, frames=tuple(map(change, capture.frames)))
+
+
+def with_other_cards(capture: Capture) -> Capture:
+    """Give all hosts other network cards: locally administered ones that no host of ours has."""
+    places = {ETHERNET: (0, 6), SLL: (6,), SLL2: (12,)}.get(capture.link, ())
+
+    def change(frame: Frame) -> Frame:
+        data = bytearray(frame.data)
+        for place in places:
+            if not data[place] & 1:  # not to several
+                data[place : place + 2] = bytes([data[place] | 2, data[place + 1] ^ 0x5A])
         return replace(frame, data=bytes(data))
 
     return replace(capture, frames=tuple(map(change, capture.frames)))
