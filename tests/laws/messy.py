@@ -33,7 +33,7 @@ AHEAD_NS = SECOND // 2
 RAW, NULL, ETHERNET, LOOP, SLL, SLL2 = 101, 0, 1, 108, 113, 276
 COOKED = {SLL: 1, SLL2: 10}
 """Link types of cooked captures, and where the packet type is: who sent it."""
-SENT_BY_US, TO_US = 4, 0
+SENT_BY_US, TO_US, TO_ANOTHER = 4, 0, 3
 EPHEMERAL = range(32_768, 61_000)
 """Ports that Linux gives to clients."""
 
@@ -348,7 +348,7 @@ def renumbered(
 
 
 def with_other_cards(capture: Capture) -> Capture:
-    """Give all hosts other network cards: locally administered ones that no host of ours has."""
+    """Give all hosts other network cards, that no host of ours has; the host that captured is none of them."""
     places = {ETHERNET: (0, 6), SLL: (6,), SLL2: (12,)}.get(capture.link, ())
 
     def change(frame: Frame) -> Frame:
@@ -356,6 +356,8 @@ def with_other_cards(capture: Capture) -> Capture:
         for place in places:
             if not data[place] & 1:  # not to several
                 data[place : place + 2] = bytes([data[place] | 2, data[place + 1] ^ 0x5A])
+        if capture.link in COOKED:
+            data[COOKED[capture.link]] = TO_ANOTHER
         return replace(frame, data=bytes(data))
 
     return replace(capture, frames=tuple(map(change, capture.frames)))

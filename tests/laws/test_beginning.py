@@ -55,7 +55,7 @@ EARLIER = {
     ("wild/nat-idle-drop", "connection-forgotten"): "the packets after which the connection rested",
     ("wild/nat-idle-drop", "tail-loss-rto"): "all that the server said",
 }
-"""Capture and rule whose evidence lies before the instant at which the capture is cut, though what it costs lies later: what that is."""
+"""Capture and rule whose evidence lies before the cut, though what it costs lies later: the evidence."""
 
 
 def captures(told: str) -> list[Any]:
