@@ -33,7 +33,7 @@ AHEAD_NS = SECOND // 2
 RAW, NULL, ETHERNET, LOOP, SLL, SLL2 = 101, 0, 1, 108, 113, 276
 COOKED = {SLL: 1, SLL2: 10}
 """Link types of cooked captures, and where the packet type is: who sent it."""
-SENT_BY_US, TO_US = 4, 0
+SENT_BY_US, TO_US, TO_ANOTHER = 4, 0, 3
 EPHEMERAL = range(32_768, 61_000)
 """Ports that Linux gives to clients."""
 
@@ -260,12 +260,6 @@ def beside(capture: Capture, *others: Sequence[Packet] | Capture) -> Capture:
     return Capture(capture.link, tuple(heapq.merge(capture.frames, *crafted, key=lambda frame: frame.at)))
 
 
-def merged(*captures: Capture) -> Capture:
-    """Merge captures in the order of time; those after the first begin with it."""
-    first, *others = captures
-    return beside(first, *(moved(other, first.first_at - other.first_at) for other in others))
-
-
 def moved(capture: Capture, ns: int) -> Capture:
     """Capture everything so much later."""
     return replace(capture, frames=tuple(replace(frame, at=frame.at + ns) for frame in capture.frames))
@@ -348,6 +342,22 @@ def renumbered(
         struct.pack_into(">HH", data, place.transport, *map(port, ports))
         start = place.transport + (8 if place.protocol == UDP else (data[place.transport + 12] >> 4) * 4)
         data[start:] = written.sub(lambda told: (texts | packed)[told[0]], bytes(data[start:]))
+        return replace(frame, data=bytes(data))
+
+    return replace(capture, frames=tuple(map(change, capture.frames)))
+
+
+def with_other_cards(capture: Capture) -> Capture:
+    """Give all hosts other network cards, that no host of ours has; the host that captured is none of them."""
+    places = {ETHERNET: (0, 6), SLL: (6,), SLL2: (12,)}.get(capture.link, ())
+
+    def change(frame: Frame) -> Frame:
+        data = bytearray(frame.data)
+        for place in places:
+            if not data[place] & 1:  # not to several
+                data[place : place + 2] = bytes([data[place] | 2, data[place + 1] ^ 0x5A])
+        if capture.link in COOKED:
+            data[COOKED[capture.link]] = TO_ANOTHER
         return replace(frame, data=bytes(data))
 
     return replace(capture, frames=tuple(map(change, capture.frames)))

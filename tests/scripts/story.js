@@ -42,7 +42,7 @@ export function story() {
   const exchanges = {
     lane: [0, 1, 1, 2], number: [0, 0, 1, 0], request: [90 * MS, 11 * MS, 20 * MS, 21 * MS], protocol: ["tls", "http/1.1", "http/1.1", "http/1.1"], method: [null, "GET", "POST", "GET"],
     host: [null, "shop.example", "shop.example", "api.example"], target: [null, "/", "/login?a=b c", "/items"], answer: ["200", "200", "503", "200"],
-    request_bytes: [1, 2, 3, 4], response_bytes: [1, 2, 3, 4], request_frame: [1, 2, 3, 4], request_ns: none, wait_ns: [5 * MS, 10 * MS, 30 * MS, 5 * MS], transfer_ns: none,
+    request_bytes: [1, 2, 3, 4], response_bytes: [1, 2, 3, 4], request_frame: [1, 2, 3, 4], request_ns: none, wait_ns: [5 * MS, 10 * MS, 30 * MS, 5 * MS], transfer_ns: none, service_ns: none,
   };
   const handshakes = {
     lane: [0, 1], number: [0, 0], hello: [1, 11 * MS], ready_ns: [90 * MS, 5 * MS], version: ["TLSv1.2", "TLSv1.3"], cipher: ["AES", "AES"], named_group: ["x25519", "x25519"], sni: ["shop.example", "shop.example"],

@@ -33,7 +33,7 @@ function timesOf(model) {
       opened: at(lane.opened), duration: lane.duration, waited: lane.waited_ns, closed: at(model.closed[index]), left: lane.phases.length ? seconds : 0, costs: lane.costs,
       phases: lane.phases.map(({ kind, start, end, inferred, exchange }) => [kind, at(start), at(end), inferred, exchange]),
       stalls: lane.stalls.map(({ kind, start, end }) => [kind.name, at(start), at(end)]),
-      exchanges: lane.exchanges.map((x) => [x.number, at(x.request), x.request_ns, x.wait_ns, x.transfer_ns]),
+      exchanges: lane.exchanges.map((x) => [x.number, at(x.request), x.request_ns, x.wait_ns, x.transfer_ns, x.service_ns]),
       handshakes: lane.handshakes.map((h) => [h.number, at(h.hello), h.ready_ns]),
       packets: lane.packets.map((packet) => [packet.frame, at(packet.at)]),
     }];

@@ -1,6 +1,8 @@
 /* Seen from an end: instants and durations as the client, or the server, of each connection saw them. The formula is that of
    conchart/analysis/seen_from.py; a test compares the two over all captures. */
 
+import { firstAfter } from "./detail.js";
+
 /** @typedef {import("./model.js").Model} Model */
 /** @typedef {import("./decode.js").Table} Table */
 /** @typedef {{begun: number, over: number, of: (byClient: number) => number}} Life of a connection: its first and last instant there, and how much later packets were there than here */
@@ -11,7 +13,7 @@ export const VIEWPOINTS = ["client", "capture", "server"];
 /** What another viewpoint moves: numbers that may become larger than they travel. @type {[string, string[]][]} */
 export const MOVED = [
   ["lanes", ["opened", "duration", "waited_ns"]], ["stalls", ["start", "duration"]], ["handshakes", ["hello", "ready_ns"]],
-  ["exchanges", ["request", "request_ns", "wait_ns", "transfer_ns"]], ["packets", ["at"]],
+  ["exchanges", ["request", "request_ns", "wait_ns", "transfer_ns", "service_ns"]], ["packets", ["at"]],
 ];
 
 /**
@@ -164,6 +166,7 @@ export class Viewpoints {
    */
   moveExchanges(lane, life) {
     const { offsets, tables } = this.model;
+    const [own, way, heldBy] = [tables.exchanges.column("service_ns"), this.way(lane, life), this.heldIn(lane)];
     const { request, request_ns: requests, wait_ns: waits, transfer_ns: transfers } = this.captured.exchanges;
     const shown = this.values("exchanges");
     const columns = ["request", "request_ns", "answered"].map((name) => tables.exchanges.column(name));
@@ -182,7 +185,50 @@ export class Viewpoints {
       });
       shown.wait_ns[i] = isAsking ? Math.max(0, first - done) : waits[i];
       shown.transfer_ns[i] = Math.max(0, last - first);
+      if (!own.valid || own.valid[i]) shown.service_ns[i] = Math.max(0, shown.wait_ns[i] - way - heldBy(first) + heldBy(done));
     }
+  }
+
+  /**
+   * How long a packet takes from there to the server and back.
+   * @param {number} lane
+   * @param {Life} life
+   */
+  way(lane, { of }) {
+    const { model } = this;
+    const [client, server] = ["client", "server"].map((end) => model.fact(lane, `least_rtt_${end}_ns`) || 0);
+    return (model.fact(lane, "rtt_server_ns") || 0) + (of(0) > 0 ? client : -server);
+  }
+
+  /**
+   * By an instant, for how long stalls had held up the waits of a connection; not what had arrived at the server.
+   * @param {number} lane
+   * @returns {(at: number) => number}
+   */
+  heldIn(lane) {
+    const { phases, stalls, tables, stallKinds, kinds } = this.model;
+    const of = tables.stalls.values("kind");
+    /** @type {number[]} */
+    const starts = [];
+    /** How long each piece lasts, and for how long those before it did. @type {number[][]} */
+    const pieces = [];
+    let held = 0;
+    for (let s = stalls.from[lane], i = phases.from[lane]; s < stalls.from[lane + 1]; s += 1) {
+      if (!stallKinds[of[s]].owed) continue;
+      while (i < phases.from[lane + 1] && phases.end[i] <= stalls.start[s]) i += 1;
+      for (let j = i; j < phases.from[lane + 1] && phases.start[j] < stalls.end[s]; j += 1) {
+        const start = Math.max(phases.start[j], stalls.start[s]);
+        const lasts = Math.min(phases.end[j], stalls.end[s]) - start;
+        if (kinds[phases.kind[j]].name !== "wait" || lasts <= 0) continue;
+        starts.push(start);
+        pieces.push([lasts, held]);
+        held += lasts;
+      }
+    }
+    return (at) => {
+      const place = firstAfter(starts, at, 0, starts.length) - 1;
+      return place < 0 ? 0 : pieces[place][1] + Math.min(at - starts[place], pieces[place][0]);
+    };
   }
 
   /**

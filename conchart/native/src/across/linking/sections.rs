@@ -1,6 +1,6 @@
 //! Exchanges in sections that are linked one after the other: links take memory for one section, however long the capture is.
 //!
-//! Machines that asked for little share a section. The backs of one that asked for much are cut in the order of time, where few
+//! Machines that asked for little share a section, others have their own. The backs of one that asked for much are cut in the order of time, where few
 //! fronts wait. A section has the [`MARGIN`] backs before and after its own, too, and all fronts that wait meanwhile: so on both
 //! sides of a cut the same links compete, and a front that waits across it finds its back on one side of it. Who waits for longer
 //! than the margin lasts may be given a back on either side: that is accepted.
@@ -13,6 +13,8 @@ use super::candidates::SKEW_NS;
 
 /// Backs that are linked at a time.
 pub(super) const MOST_BACKS: usize = 10_000;
+/// So many tell a machine's habits: what others do in the same capture has no part in them.
+const ENOUGH_BACKS: usize = 8;
 /// Backs beyond a cut that compete with those before it, and are linked beyond it.
 pub(super) const MARGIN: usize = 500;
 
@@ -71,6 +73,12 @@ pub(super) fn sections<'a>(exchanges: &'a [Exchange], mut each: impl FnMut(&Sect
     for Machine { fronts, backs } in machines(exchanges) {
         if backs.len() > MOST_BACKS {
             cut(fronts, &backs, &mut each);
+            continue;
+        }
+        if backs.len() >= ENOUGH_BACKS {
+            let mut section = Section::default();
+            section.add(fronts, &backs);
+            each(&section);
             continue;
         }
         if shared.backs.len() + backs.len() > MOST_BACKS {

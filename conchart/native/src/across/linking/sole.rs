@@ -4,24 +4,27 @@
 //! thirty times, they would take each query for a coincidence. Where a machine has only one request under way, nothing else can
 //! have caused what it asks meanwhile, but what it does by itself. How often it does that is seen while no request is under way.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 
+use super::Exchange;
 use super::LEAST_CONFIDENCE;
 use super::candidates::{Agreement, Candidate};
-use super::sections::{Indexed, MOST_BACKS, Section, Sides};
+use super::sections::{MOST_BACKS, Section, Sides};
 
 /// Backs that came by themselves while no front waited: taken to be so many more than were seen.
 const UNSEEN: f64 = 0.5;
 /// So few backs while a front waited may be a coincidence.
 const LEAST_WITHIN: f64 = 3.0;
-/// Of fewer backs nobody knows how often they come by themselves.
-const LEAST_ASKED: f64 = 4.0;
-/// Standard deviations by which a number of coincidences (Poisson) may exceed what is expected.
-const DEVIATIONS: f64 = 3.0;
 /// Where at least this share of the fronts has a back, time alone does not say that it is a coincidence.
-const MOST_FRONTS: f64 = 0.5;
+const MOST_FRONTS: f64 = 0.75;
+/// Of fewer fronts, and backs beside them, nobody knows how often they meet by chance.
+const LEAST_TOLD: f64 = 4.0;
+/// Where fronts wait for more of the time, backs have no other time to come by themselves.
+const MOST_WAITING: f64 = 0.5;
+/// One of a thousand: the logarithm.
+const SURPRISING: f64 = 6.9;
 
 /// The front of a back that has no other candidate.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +56,12 @@ fn of_machine(
 ) {
     let backs = section.backs_of(sides);
     let candidate = |number: u32| of_back.get(number as usize).copied().flatten();
-    let asked = asked(&backs, |number| candidate(number).is_some());
+    // Of each server that is asked: backs while a front waited, and while none did.
+    let mut asked: HashMap<i32, (f64, f64), FixedState> = HashMap::default();
+    for &(number, back) in &backs {
+        let (within, alone) = asked.entry(back.endpoint).or_default();
+        *if candidate(number).is_some() { within } else { alone } += 1.0;
+    }
     let (waiting_ns, resting_ns) = waiting(section, sides);
     for (number, back) in backs {
         let Some(candidate) = candidate(number).filter(|candidate| candidate.rivals == 1) else { continue };
@@ -66,85 +74,98 @@ fn of_machine(
     }
 }
 
-/// Drops the candidates of backs that come as often while no front waits, and of which most fronts have none: the machine asks
-/// there by itself. What both sides say (identifiers, targets, a connection that is handed through) is no coincidence.
+/// Drops what is likely to be a coincidence: backs at one server that come within waits at an endpoint of the machine no more
+/// often than by chance, where most waits there have none, or most of these backs come at other times. What both sides say
+/// (identifiers, targets, a connection that is handed through) is no coincidence.
 pub(super) fn drop_coincidences(section: &Section<'_>, candidates: &mut Vec<Candidate>) {
-    let mut has_front = vec![false; section.backs.len()];
+    let mut by_chance: HashSet<(usize, Server, i32), FixedState> = HashSet::default();
+    let mut pairs = vec![Vec::new(); section.machines.len()];
+    let machine = |back: u32| section.machines.partition_point(|sides| sides.backs.end <= back as usize);
     for candidate in candidates.iter() {
-        if let Some(known) = has_front.get_mut(candidate.back as usize) {
-            *known = true;
+        if let (Some(pairs), Some((server, endpoint))) =
+            (pairs.get_mut(machine(candidate.back)), ends(section, candidate))
+        {
+            pairs.push((server, endpoint, candidate.front, candidate.back));
         }
     }
-    let has_front = |number: u32| has_front.get(number as usize).copied().unwrap_or_default();
-    let mut by_chance = vec![false; section.backs.len()];
-    for sides in &section.machines {
-        let backs = section.backs_of(sides);
-        let mut asked = asked(&backs, has_front);
-        asked.retain(|_, &mut (within, alone)| within > 0.0 && alone > 0.0 && within + alone >= LEAST_ASKED);
-        if asked.is_empty() {
-            continue;
-        }
+    for ((number, sides), mut pairs) in section.machines.iter().enumerate().zip(pairs) {
         let (waiting_ns, resting_ns) = waiting(section, sides);
-        asked.retain(|_, &mut (within, alone)| {
-            let coincidences = alone * waiting_ns / resting_ns.max(1.0);
-            within <= coincidences + DEVIATIONS * coincidences.sqrt()
-        });
-        let shares = shares(section, sides, candidates, &asked);
-        for (number, back) in backs.into_iter().filter(|(_, back)| back.through.is_none() && back.number.is_some()) {
-            let Some((within, alone)) = asked.get(&back.endpoint) else { continue };
-            if let Some(by_chance) = by_chance.get_mut(number as usize) {
-                *by_chance = alone >= within || shares.get(&back.endpoint).is_none_or(|&share| share < MOST_FRONTS);
+        let mut fronts: HashMap<i32, Waits, FixedState> = HashMap::default();
+        for (_, front) in section.fronts_of(sides) {
+            fronts.entry(front.endpoint).or_default().add(front);
+        }
+        let mut backs: HashMap<Server, f64, FixedState> = HashMap::default();
+        for (_, back) in section.backs_of(sides) {
+            *backs.entry((back.endpoint, back.number.is_none())).or_default() += 1.0;
+        }
+        pairs.sort_unstable();
+        for of_pair in pairs.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
+            let Some(&(server, endpoint, ..)) = of_pair.first() else { continue };
+            let (Some(waits), Some(&all)) = (fronts.get(&endpoint), backs.get(&server)) else { continue };
+            let met = of_pair.chunk_by(|one, other| one.2 == other.2).count() as f64;
+            let mut within: Vec<u32> = of_pair.iter().map(|&(.., back)| back).collect();
+            within.sort_unstable();
+            within.dedup();
+            let alone = all - within.len() as f64;
+            let share = waits.waiting_ns as f64 / (waiting_ns + resting_ns).max(1.0);
+            let is_rare = met < MOST_FRONTS * waits.fronts || alone >= within.len() as f64;
+            let is_told = waits.fronts + alone >= LEAST_TOLD && (alone > 0.0 || share < MOST_WAITING);
+            if is_rare && is_told && surprise(met, met + alone, share) < SURPRISING {
+                by_chance.insert((number, server, endpoint));
             }
         }
     }
-    candidates.retain(|candidate| {
+    let is_kept = |candidate: &Candidate| {
         let says = candidate.ids == Agreement::Same || candidate.target == Agreement::Same;
-        says || !by_chance.get(candidate.back as usize).copied().unwrap_or_default()
-    });
-}
-
-/// Of each of these servers: the share of the fronts that may have caused a back there, at the endpoint where it is the largest.
-fn shares(
-    section: &Section<'_>,
-    sides: &Sides,
-    candidates: &[Candidate],
-    servers: &HashMap<i32, (f64, f64), FixedState>,
-) -> HashMap<i32, f64, FixedState> {
-    let mut accepted: HashMap<i32, f64, FixedState> = HashMap::default();
-    for (_, front) in section.fronts_of(sides) {
-        *accepted.entry(front.endpoint).or_default() += 1.0;
-    }
-    let mut pairs: Vec<(i32, i32, u32)> = Vec::new();
-    for candidate in candidates.iter().filter(|candidate| sides.backs.contains(&(candidate.back as usize))) {
-        let front = section.fronts.get(candidate.front as usize);
-        let back = section.backs.get(candidate.back as usize);
-        if let Some(((_, front), (_, back))) =
-            front.zip(back).filter(|(_, (_, back))| servers.contains_key(&back.endpoint))
-        {
-            pairs.push((back.endpoint, front.endpoint, candidate.front));
+        says || ends(section, candidate)
+            .is_none_or(|(server, endpoint)| !by_chance.contains(&(machine(candidate.back), server, endpoint)))
+    };
+    for of_back in candidates.chunk_by_mut(|one, other| one.back == other.back) {
+        let dropped = of_back.iter().filter(|candidate| !is_kept(candidate)).count();
+        for candidate in of_back {
+            candidate.rivals = candidate.rivals.saturating_sub(u32::try_from(dropped).unwrap_or(u32::MAX));
         }
     }
-    pairs.sort_unstable();
-    pairs.dedup();
-    let mut shares: HashMap<i32, f64, FixedState> = HashMap::default();
-    for of_pair in pairs.chunk_by(|one, other| (one.0, one.1) == (other.0, other.1)) {
-        let Some(&(server, endpoint, _)) = of_pair.first() else { continue };
-        let all = accepted.get(&endpoint).copied().unwrap_or(1.0);
-        let share = shares.entry(server).or_default();
-        *share = share.max(of_pair.len() as f64 / all);
-    }
-    shares
+    candidates.retain(is_kept);
 }
 
-/// Of each server that a machine asks: backs while a front waited, and while none did. The opening of a connection is no
-/// request: a relay opens one before it is asked for anything.
-fn asked(backs: &[Indexed<'_>], has_front: impl Fn(u32) -> bool) -> HashMap<i32, (f64, f64), FixedState> {
-    let mut asked: HashMap<i32, (f64, f64), FixedState> = HashMap::default();
-    for &(number, back) in backs.iter().filter(|(_, back)| back.number.is_some()) {
-        let (within, alone) = asked.entry(back.endpoint).or_default();
-        *if has_front(number) { within } else { alone } += 1.0;
+/// A server that a machine asks, and whether connections to it are opened there or requests sent.
+type Server = (i32, bool);
+
+/// The server of a candidate's back, and the endpoint of its front; None where the connection is handed through.
+fn ends(section: &Section<'_>, candidate: &Candidate) -> Option<(Server, i32)> {
+    let (_, front) = section.fronts.get(candidate.front as usize)?;
+    let (_, back) = section.backs.get(candidate.back as usize)?;
+    back.through.is_none().then_some(((back.endpoint, back.number.is_none()), front.endpoint))
+}
+
+/// The fronts of an endpoint, and for how long some of them waited.
+#[derive(Default)]
+struct Waits {
+    fronts: f64,
+    waiting_ns: i64,
+    until: Option<i64>,
+}
+
+impl Waits {
+    /// Adds one; they come in the order of their requests.
+    fn add(&mut self, front: &Exchange) {
+        let from = self.until.map_or(front.request_at, |until| until.max(front.request_at));
+        self.fronts += 1.0;
+        self.waiting_ns += (front.until() - from).max(0);
+        self.until = Some(front.until().max(from));
     }
-    asked
+}
+
+/// How surprising it is that so many of all events lie in a share of the time: minus the logarithm of a bound of the probability
+/// (Chernoff 1952).
+fn surprise(within: f64, all: f64, share: f64) -> f64 {
+    let (share, met) = (share.clamp(1e-9, 1.0 - 1e-9), within / all.max(1.0));
+    if met <= share {
+        return 0.0;
+    }
+    let part = |met: f64, share: f64| if met > 0.0 { met * (met / share).ln() } else { 0.0 };
+    all * (part(met, share) + part(1.0 - met, 1.0 - share))
 }
 
 /// For how long a front of the machine waited, and for how long none did, in nanoseconds. The connections of a machine that

@@ -42,6 +42,21 @@ fn linked(exchanges: &[Exchange]) -> Vec<((i32, i32), (i32, i32))> {
 }
 
 #[test]
+fn what_a_machine_asks_by_itself_is_linked_with_no_scrape() {
+    let backs = (0..40).map(|number| back(1, number, i64::from(number) * 11, i64::from(number) * 11 + 1, 400));
+    let scrapes =
+        (0..5).map(|number| front(100 + number, 0, i64::from(number) * 90, i64::from(number) * 90 + 15, 8_000));
+    assert_eq!(linked(&backs.chain(scrapes).collect::<Vec<_>>()), []);
+}
+
+#[test]
+fn one_health_check_of_five_that_meets_a_request_is_a_coincidence() {
+    let checks = (0..5).map(|number| front(100 + number, 0, i64::from(number) * 200, i64::from(number) * 200 + 2, 60));
+    let exchanges: Vec<_> = checks.chain([back(1, 0, 400, 401, 400)]).collect();
+    assert_eq!(linked(&exchanges), []);
+}
+
+#[test]
 fn a_back_within_a_wait_is_linked_and_one_beside_it_is_not() {
     let exchanges =
         [front(0, 0, 0, 50, 300), back(1, 0, 1, 49, 300), front(2, 0, 100, 150, 300), back(1, 1, 160, 170, 300)];
