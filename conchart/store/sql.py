@@ -13,7 +13,7 @@ MISSING = "(coalesce(missing_client, 0) + coalesce(missing_server, 0))"
 HOLED = f"{MISSING} > 0 AND NOT ({ONE_SIDED})"
 """Of ``connections``: both sides are in the capture, but bytes are missing."""
 
-GOES_ON = f"(fin_by IS NULL AND rst_by IS NULL AND {MISSING} = 0)"
+GOES_ON = f"(fin_by IS NULL AND rst_by IS NULL AND state <> 'abandoned' AND {MISSING} = 0)"
 """Of ``connections``: nobody had ended it by its last packet, of which the capture shows all."""
 UNFINISHED = f"""(outcome = 'unknown' AND response_done_at IS NULL AND awaits IS NULL
     AND stream IN (SELECT stream FROM connections WHERE {GOES_ON}))"""

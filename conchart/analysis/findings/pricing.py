@@ -96,7 +96,10 @@ _PRICED = f"""
     LEFT JOIN (
         SELECT id, count(*) AS count, sum(end_at - start_at)::BIGINT AS cost_ns,
             count(*) FILTER (end_at > start_at AND end_at >= closed_at) AS unfinished
-        FROM delays LEFT JOIN (SELECT stream, closed_at FROM connections WHERE {GOES_ON}) USING (stream)
+        FROM delays LEFT JOIN (
+            SELECT stream, closed_at FROM connections WHERE {GOES_ON} AND NOT EXISTS (
+                FROM exchanges WHERE exchanges.stream = connections.stream AND response_done_at = closed_at))
+            USING (stream)
         GROUP BY id) USING (id)
     LEFT JOIN (
         SELECT id, (sorted[(n + 1) // 2] + sorted[n // 2 + 1]) // 2 AS each_ns,
