@@ -34,6 +34,7 @@ OFTEN = {
     "findings/early-data-unused", "findings/gap-before-first-request", "findings/keepalive-request-cap",
     "findings/large-result", "findings/path-outage", "findings/repeated-queries-mysql", "findings/server-crypto-slow",
     "findings/slow-requests", "findings/slow-server", "findings/slow-tunnel-far", "hops/nginx-close-http-https-16",
+    "wild/dns-conntrack-race",
 }  # fmt: skip
 """Where other traffic was once linked with the capture's own, or hid it: always in the thorough tier."""
 LEAST = 0.9
