@@ -10,6 +10,7 @@ network card, or finally time: the requests that one address sends lie within th
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from conchart.store.sql import TURNS
 from conchart.store.tables import Tables
 
 SKEW_NS = 20_000
@@ -144,7 +145,8 @@ _SAME = f"""
 """Pairs of addresses that are one machine, with what says so."""
 
 _STRANGERS = f"""
-    WITH asked AS (FROM exchanges JOIN connections USING (stream)),
+    WITH asked AS (
+        FROM exchanges JOIN connections USING (stream) WHERE request_at IS NOT NULL AND NOT ({TURNS})),
     servers AS (
         SELECT server_ip, list(DISTINCT client_ip) AS clients, min(opened_at) AS from_at, max(closed_at) AS to_at,
             count(*) AS requests
@@ -153,15 +155,15 @@ _STRANGERS = f"""
         SELECT client_ip, min(opened_at) AS from_at, max(closed_at) AS to_at, count(*) AS requests
         FROM asked GROUP BY client_ip)
     SELECT f.server_ip, b.client_ip
-    FROM (FROM servers WHERE server_ip NOT IN (SELECT client_ip FROM connections)
+    FROM (FROM servers WHERE server_ip NOT IN (SELECT client_ip FROM asked)
           ORDER BY requests DESC, server_ip LIMIT {MOST_STRANGERS}) f
     JOIN (FROM clients
-          WHERE client_ip NOT IN (SELECT server_ip FROM connections) OR client_ip = '::1' OR client_ip LIKE '127.%'
+          WHERE client_ip NOT IN (SELECT server_ip FROM asked) OR client_ip = '::1' OR client_ip LIKE '127.%'
           ORDER BY requests DESC, client_ip LIMIT {MOST_STRANGERS}) b
         ON f.from_at <= b.to_at AND b.from_at <= f.to_at
     -- Who asks a server is not that server.
     WHERE NOT list_contains(f.clients, b.client_ip)"""
-"""Servers that ask nobody, and clients that nobody asks: the two sides of one proxy, perhaps."""
+"""Servers that ask nobody, and clients that nobody asks: the two sides of one proxy, perhaps. SSH does not count."""
 
 _NESTING = f"""
     WITH strangers AS ({_STRANGERS}),

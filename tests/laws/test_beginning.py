@@ -58,14 +58,27 @@ EARLIER = {
 """Capture and rule whose evidence lies before the cut, though what it costs lies later: the evidence."""
 
 
+OFTEN = {
+    "crafted/mysql-access-denied",
+    "crafted/mysql-access-granted",
+    "wild/grpc-too-many-pings",
+    "wild/h2-response-window",
+}
+"""Of these the SYN alone told who is the server, or that a session begins: always in the thorough tier."""
+
+
 def captures(told: str) -> list[Any]:
     """Give the captures of rules that say ``fault`` or ``clean`` of them: every sixth belongs to the quick tier."""
     names = sorted({name for rule in RULES.values() for name in getattr(rule, told)})
     cases = [ROOT / "captures" / name for name in names]
     return [
-        pytest.param(case, id=name_of(case), marks=ON_ALL if place % 6 else ())
+        pytest.param(case, id=name_of(case), marks=marks_of(case) if place % 6 else ())
         for place, case in enumerate(case for case in cases if list(case.glob("input.pcap*")))
     ]
+
+
+def marks_of(case: Path) -> tuple[pytest.MarkDecorator, ...]:
+    return (pytest.mark.thorough,) if name_of(case) in OFTEN else ON_ALL
 
 
 def read(case: Path, **options: Any) -> Trace:  # noqa: ANN401  (those of ``conchart.read``)

@@ -30,15 +30,25 @@ EXCEPTIONS: dict[tuple[str, str, str], str] = {
 """Capture, what is beside it and the rule that may vanish: the reason for which it is right to."""
 OURS = [case for case in CASES if case.parent.name in ("findings", "hops", "stores", "wild")]
 QUICK = [case for case in OURS if name_of(case) in quick_cases()][::12]
+OFTEN = {
+    "findings/early-data-unused", "findings/gap-before-first-request", "findings/keepalive-request-cap",
+    "findings/large-result", "findings/path-outage", "findings/repeated-queries-mysql", "findings/server-crypto-slow",
+    "findings/slow-requests", "findings/slow-server", "findings/slow-tunnel-far", "hops/nginx-close-http-https-16",
+    "wild/dns-conntrack-race",
+}  # fmt: skip
+"""Where other traffic was once linked with the capture's own, or hid it: always in the thorough tier."""
 LEAST = 0.9
 """Of what a finding cost, this remains: where users wait elsewhere too, a second request may count instead."""
 
 
+def marks_of(case: Path) -> tuple[pytest.MarkDecorator, ...]:
+    if case in QUICK:
+        return ()
+    return (pytest.mark.thorough,) if name_of(case) in OFTEN else ON_ALL
+
+
 @pytest.mark.parametrize("kind", BESIDE)
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=() if case in QUICK else ON_ALL, id=name_of(case)) for case in OURS],
-)
+@pytest.mark.parametrize("case", [pytest.param(case, marks=marks_of(case), id=name_of(case)) for case in OURS])
 def test_something_unrelated_beside_it_changes_nothing(case: Path, kind: str) -> None:
     capture = messy.read(capture_of(case))
     keys = {"keylog": keys_of(case)}

@@ -73,6 +73,7 @@ TRUTHS = {
         not_found=CLOSES,
         cost_s=(4, 4.1),
         waited_s=(3.9, 4.2),
+        owner="server",
         sql=("SELECT bool_and(outcome = 'abandoned' AND ended_by = 'client') FROM exchanges",),
     ),
     "cut-server-fin": Truth(
@@ -80,6 +81,7 @@ TRUTHS = {
         not_found=CLOSES,
         cost_s=(2, 2.1),
         waited_s=(2, 2.2),
+        owner="server",
         sql=("SELECT bool_and(outcome = 'cut' AND ended_by = 'server') FROM exchanges",),
     ),
     "direct-and-proxied": Truth(

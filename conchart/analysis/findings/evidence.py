@@ -338,7 +338,7 @@ _FLOORS = """
 # A query that is sent again from its port is the same lookup; only the number of datagrams tells.
 _LOOKUPS = """
     CREATE OR REPLACE TEMP TABLE lookups AS
-    WITH homes AS (SELECT address AS client_ip, 'node ' || node AS home FROM nodes),
+    WITH homes AS (SELECT address AS client_ip, 'node ' || node AS home FROM nodes WHERE port IS NULL),
     named AS (
         SELECT stream, number AS exchange, coalesce(home, client_ip) AS home, client_ip, server_ip, server_port,
             dns_type AS kind, lower(dns_name) AS name, dns_rcode AS status, request_at, response_at,

@@ -73,7 +73,7 @@ def silences(connection: Connection, rungs: list[Rung]) -> Iterator[Silence]:
             end_at=after.seen_at,
             start_frame=before.frame,
             end_frame=after.frame,
-            says=_stalled(stall, before, after) if stall else _says(connection, before, after),
+            says=_stalled(stall, before, after) if stall and not _gave_up(stall) else _says(connection, before, after),
         )
 
 
@@ -85,6 +85,11 @@ def _speaking(rungs: list[Rung]) -> Iterator[Rung]:
         if (rung.bytes and not rung.only_acknowledges) or opens or set(rung.flags) & set("SFR"):
             yield rung
         opened = opened or "S" not in rung.flags
+
+
+def _gave_up(stall: Row) -> bool:
+    """Whether somebody ended a message, of which the program gave no more: that says more than the stall."""
+    return stall["kind"] == "sender" and bool(stall["unfinished"])
 
 
 def _stalled(stall: Row, before: Rung, after: Rung) -> str:

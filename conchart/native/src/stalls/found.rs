@@ -128,12 +128,16 @@ impl Found {
 /// What `phase`, in which it ends, leaves of a stall.
 fn settled(candidate: &Candidate, phase: &Phase, handshake: Option<Moment>) -> Option<Stall> {
     let mut stall = candidate.stall;
-    let is_message = matches!(phase.kind, phases::Kind::Transfer | phases::Kind::Request);
+    let owing = match phase.kind {
+        phases::Kind::Transfer => Some(Side::Server),
+        phases::Kind::Request => Some(Side::Client),
+        _ => None,
+    };
     match candidate.within {
         // Nobody waits for what comes after the last byte.
         _ if phase.kind == phases::Kind::Close && stall.start.at >= phase.start.at => return None,
         // Between messages a program may take its time, and before a response that time is the wait.
-        Within::Message if is_message => {
+        Within::Message if owing.is_some_and(|owing| !stall.unfinished || owing == stall.side) => {
             stall.start = stall.start.max(phase.start);
             if phase.inferred {
                 stall.confidence = stall.confidence.min(UNREAD);

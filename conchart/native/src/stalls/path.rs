@@ -14,6 +14,8 @@ fn clip(trip: i64) -> i64 {
 
 /// Packets that passed at the same time may be stamped so much apart.
 const CLOCK_NS: i64 = 100_000;
+/// A program that pauses for less is busy, not silent.
+const LEAST_SILENCE_NS: i64 = 10_000_000;
 /// Nearby, what a machine takes to answer varies by as much as the way.
 const NEARBY_NS: i64 = 2_000_000;
 
@@ -47,6 +49,11 @@ impl Path {
     /// Between the two ends.
     pub fn whole(self) -> i64 {
         self.near + self.far
+    }
+
+    /// A program that pauses for so long is silent.
+    pub fn silence(self) -> i64 {
+        LEAST_SILENCE_NS.max(2 * self.whole())
     }
 
     /// Something passed here on its way to the sender; its answer passed `later`. Was that at once, that is, within

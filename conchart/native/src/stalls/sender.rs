@@ -27,8 +27,6 @@ const MANY_ACKS: usize = 16;
 
 /// A shorter pause is what programs and networks take.
 const LEAST_PAUSE_NS: i64 = 2_000_000;
-/// A program that pauses for less is busy, not silent.
-const LEAST_SILENCE_NS: i64 = 10_000_000;
 /// Timers that delay acknowledgements run for 40 ms or more (RFC 9293 section 3.8.6.3 allows 500); a busy machine may be
 /// late by less.
 const DELAYED_ACK_NS: i64 = 25_000_000;
@@ -437,7 +435,7 @@ impl Sender {
 
     /// Was there nothing to send, and nothing from the peer in the meantime that it may answer?
     fn silent(&self, wait: &Wait<'_>) -> Option<(Stall, Within)> {
-        let is_silent = wait.pause() >= LEAST_SILENCE_NS.max(2 * wait.path.whole());
+        let is_silent = wait.pause() >= wait.path.silence();
         let may_answer = wait.passed.taken.acked > self.received;
         (is_silent && self.has_all && !may_answer).then(|| (wait.stall(Kind::Sender, None, 0.7), Within::Message))
     }
@@ -543,23 +541,26 @@ impl Sender {
     }
 
     /// The connection or the capture ends at `end`: what kept this side's next byte until then. A peer that closed its window,
-    /// and was asked for more; or a segment that was sent again, and still not acknowledged.
+    /// and was asked for more; a segment that was sent again, and still not acknowledged; or a program that gave no more.
     pub fn unfinished(&self, side: Side, tcp: &Connection, end: Moment, found: &mut Found) {
-        let has_ended = tcp.first_fin(side).is_some();
-        if has_ended && tcp.first_fin(side.peer()).is_some() {
-            return;
-        }
         let stall = |kind, detail, start, confidence| {
             let (released, ack_delay_ns) = (None, None);
             Stall { kind, detail, side, start, end, released, ack_delay_ns, confidence, unfinished: true }
         };
         let path = Path::new(side, tcp);
+        let has_arrived = self.closed.is_none() && self.has_all && self.acked >= self.high;
+        let is_last = |last: &Moment| self.latest == Some(*last) && end.at - last.at >= path.silence();
+        if let Some(latest) = tcp.last_byte.filter(|last| has_arrived && is_last(last)) {
+            found.push(stall(Kind::Sender, None, latest, 0.7), Within::Message);
+        }
+        let has_ended = |side| tcp.first_fin(side).is_some();
+        let is_lost = |copy: &Copy| copy.end > self.acked && !(has_ended(side) && has_ended(side.peer()));
         let silent_ns = LEAST_PROBE_NS.max(path.whole())..=LONGEST_RTO_NS;
-        if let Some(closed) = self.closed.filter(|_| !has_ended) {
+        if let Some(closed) = self.closed.filter(|_| !has_ended(side)) {
             // Without a probe, only a message that is not complete tells that there was more to send.
             let (within, confidence) = if self.was_probed { (Within::Any, 0.95) } else { (Within::Message, 0.6) };
             found.push(stall(Kind::ZeroWindow, None, closed, confidence), within);
-        } else if let Some(copy) = self.unanswered.filter(|copy| copy.end > self.acked)
+        } else if let Some(copy) = self.unanswered.filter(is_lost)
             && silent_ns.contains(&(end.at - copy.seen.at))
         {
             let detail = if copy.end >= self.high { Detail::Tail } else { Detail::Middle };

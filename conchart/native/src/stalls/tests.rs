@@ -10,6 +10,7 @@ use crate::phases;
 use crate::stream::{Chunk, Gap};
 use crate::tcp::{Connection, Receiver};
 
+mod endings;
 mod late_acks;
 mod slow_start;
 

@@ -64,7 +64,8 @@ pub struct Connection {
     /// Its hop limit, and whether that or its identification is unlike those of the side that it names as its sender.
     pub rst_ttl: Option<u8>,
     pub rst_foreign: Option<bool>,
-    pub(super) last_byte: Option<Moment>,
+    /// The latest byte of either side that was new.
+    pub last_byte: Option<Moment>,
     /// Latest transmission of SYN and SYN-ACK: what a round trip is measured from (Karn's rule).
     pub(super) sent: BySide<i64>,
     pub(super) handshake_rtt: BySide<Option<i64>>,
