@@ -239,7 +239,7 @@ def _step(tables: Tables, part: _Part) -> Step:
 def _run(tables: Tables, part: _Part) -> None:
     """Run a step, and drop what its parts handed to each other: as much again as the tables. No failure leaves rows."""
     try:
-        with first_sights(tables) if part.once else nullcontext():
+        with first_sights(tables, ready=()) if part.once else nullcontext():
             part.work(tables)
     except BaseException:
         with suppress(duckdb.Error):

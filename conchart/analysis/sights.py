@@ -7,7 +7,7 @@ shows each connection with two pairs of addresses. Nobody waits twice for it, so
 is a row of its own in ``connections``, with its exchanges and phases, which names the one that counts.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
@@ -80,17 +80,25 @@ def find_sights(tables: Tables) -> None:
 
 _OF_STREAMS = ("exchanges", "handshakes", "phases", "stalled", "stalls")
 """Tables whose rows are of a connection, besides ``connections``."""
+_OF_ALL_SIGHTS = ("changes", "crossings", "disorders", "losses", "remarks", "whereabouts")
+"""Tables that are worked out from second sights, too."""
 
 
 @contextmanager
-def first_sights(tables: Tables) -> Iterator[None]:
+def first_sights(tables: Tables, ready: Iterable[str] = _OF_ALL_SIGHTS) -> Iterator[None]:
     """Let queries find each connection once, as long as the block lasts: by temporary views of the tables' names.
 
     So no rule, and no other query that counts or compares connections, has to know of second sights.
+
+    Args:
+        tables: The tables.
+        ready: What is worked out from second sights, too, and so before they are hidden; a step says nothing, because
+            what it reads is there.
     """
     if not tables.fetch("SELECT stream FROM connections WHERE same_as IS NOT NULL LIMIT 1"):
         yield
         return
+    tables.provide(*ready)
     for table in _OF_STREAMS:  # What is not worked out yet is, as long as the names are those of tables.
         tables.fetch(f"FROM {table} LIMIT 0")
     ((database,),) = tables.fetch("SELECT current_database()")

@@ -7,7 +7,8 @@ from conchart.telling.findings import findings
 from conchart.words.units import format_ns
 
 COUNTED = re.compile(
-    r"\((1 delay|\S+ delays on \S+ connections?)(?:; ([^;]+) in all)?(?:; median ([^;,]+)[^;]*)?(?:; .* sure)?\)$"
+    r"\((1 delay|\S+ delays on \S+ connections?)(?:, (?:\S+ )?unfinished at the last packet)?"
+    r"(?:; ([^;]+) in all)?(?:; median ([^;,]+)[^;]*)?(?:; .* sure)?\)$"
 )
 
 

@@ -21,6 +21,7 @@ def finding(**facts: object) -> Finding:
         "hop": "", "streams": (1, 2), "frames": (), "count": 24, "cost_ns": 240 * MS, "critical_ns": 240 * MS,
         "shared_ns": 0, "vain_ns": 0, "waited_ns": 1000 * MS, "each_ns": 10 * MS, "low_ns": 9 * MS, "high_ns": 11 * MS,
         "confidence": None, "who": "", "evidence": "slow", "why": "it is", "fixes": (),
+        "unfinished": 0,
     }  # fmt: skip
     return Finding(**(usual | facts))  # type: ignore[arg-type]
 
@@ -38,6 +39,15 @@ def finding(**facts: object) -> Finding:
             "costs 240 ms of 1.00 s that users waited (3 delays on 2 connections; median 10.0 ms; 80 % sure)",
         ),
         ({"count": 1, "confidence": 1.0}, "costs 240 ms of 1.00 s that users waited (1 delay)"),
+        (
+            {"count": 1, "unfinished": 1},
+            "costs 240 ms of 1.00 s that users waited (1 delay, unfinished at the last packet)",
+        ),
+        (
+            {"count": 3, "unfinished": 2, "low_ns": None},
+            "costs 240 ms of 1.00 s that users waited "
+            "(3 delays on 2 connections, 2 unfinished at the last packet; median 10.0 ms)",
+        ),
         (
             {"shared_ns": 40 * MS, "low_ns": None, "count": 3},
             "costs 200 ms of 1.00 s that users waited, and 40.0 ms that another finding already counts "
