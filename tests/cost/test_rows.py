@@ -9,7 +9,7 @@ from tests.cost.shapes import SHAPES, Shape, fill
 
 SIZE, TIMES = 150, 4
 MOST_GROWTH = 1.1 * TIMES
-LITTLE = 25 * SIZE
+LITTLE = 40 * SIZE
 """Rows and lines that a step may cost in any case: with the size, other rules are asked and other pairs are found."""
 
 
