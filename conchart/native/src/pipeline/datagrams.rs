@@ -17,34 +17,22 @@ use crate::tcp::Receiver as _;
 use crate::udp::Datagrams;
 
 impl<O: Output> Run<O> {
-    pub(super) fn datagram(&mut self, datagram: &Datagram<'_>, seen: Arrival) -> Result<(), Failure> {
+    pub(super) fn datagram(&mut self, datagram: &Datagram<'_>, arrived: Arrival) -> Result<(), Failure> {
         let (source, destination) = (datagram.source, datagram.destination);
         let mut has_moved = false;
-        let (index, from) = match self.flows.locate(Transport::Udp, source, destination, seen.at) {
+        let (index, from) = match self.flows.locate(Transport::Udp, source, destination, arrived.at) {
             Slot::Open(index, from) => (index, from),
-            Slot::New | Slot::Stray => match self.moved(datagram, seen) {
+            Slot::New | Slot::Stray => match self.moved(datagram, arrived) {
                 Some(index) => {
                     has_moved = true;
                     (index, Side::Client)
                 }
-                None => self.open_udp(datagram, seen),
+                None => self.open_udp(datagram, arrived),
             },
         };
+        let Some(seen) = self.arrives(index, from, arrived) else { return Ok(()) };
         let Some(flow) = self.flows.flow(index) else { return Ok(()) };
         let (stream, first_client, traffic) = (flow.stream, flow.ends.client, &mut flow.content);
-        if let Some(told) = self.owner.take() {
-            traffic.owners.learn(from, &told);
-        }
-        // Between places, the steps of a clock are measured from its packets: these keep the instants that they were given.
-        let told = if self.chooser.sights() {
-            traffic.told(seen)
-        } else {
-            traffic.follows(stream, seen, &mut self.tally.notes)
-        };
-        let (arrived, seen) = (seen, told.of(from));
-        if self.ahead != self.begun_ahead || traffic.ahead != self.begun_ahead {
-            self.tally.lasts(seen.at);
-        }
         let Packets::Udp(udp) = &mut traffic.packets else { return Ok(()) };
         let unanswered = udp.unanswered;
         let chunk = udp.datagram(from, datagram, seen);

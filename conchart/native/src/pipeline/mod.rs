@@ -22,7 +22,7 @@ use crate::notes::About;
 use crate::owners::Told;
 use crate::packet::{self, Decoded, Endpoint, Fragment, Fragments, Incomplete, PacketError, Placed};
 use crate::portion::{Outbox, Output, Stopped};
-use crate::stream::{Arrival, BySide, Side};
+use crate::stream::{Arrival, BySide, Moment, Side};
 use crate::tally::Tally;
 use crate::tls::Transcript;
 use choice::Chooser;
@@ -344,6 +344,26 @@ impl<O: Output> Run<O> {
             tally.undecodable += incomplete.frames;
             tally.incomplete_fragments(incomplete.opened.frame, incomplete.frames);
         }
+    }
+
+    /// A packet of a connection comes: learns who owns it, and says when it passed.
+    fn arrives(&mut self, index: usize, from: Side, seen: Arrival) -> Option<Moment> {
+        let flow = self.flows.flow(index)?;
+        let (stream, traffic) = (flow.stream, &mut flow.content);
+        if let Some(told) = self.owner.take() {
+            traffic.owners.learn(from, &told);
+        }
+        // Between places, the steps of a clock are measured from its packets: these keep the instants that they were given.
+        let told = if self.chooser.sights() {
+            traffic.told(seen)
+        } else {
+            traffic.follows(stream, seen, &mut self.tally.notes)
+        };
+        let seen = told.of(from);
+        if self.ahead != self.begun_ahead || traffic.ahead != self.begun_ahead {
+            self.tally.lasts(seen.at);
+        }
+        Some(seen)
     }
 
     fn open(

@@ -53,22 +53,10 @@ impl<O: Output> Run<O> {
     }
 
     /// Takes in a segment whose sender is known.
-    fn take(&mut self, index: usize, from: Side, segment: &Segment<'_>, seen: Arrival) -> Result<(), Failure> {
+    fn take(&mut self, index: usize, from: Side, segment: &Segment<'_>, arrived: Arrival) -> Result<(), Failure> {
+        let Some(seen) = self.arrives(index, from, arrived) else { return Ok(()) };
         let Some(flow) = self.flows.flow(index) else { return Ok(()) };
         let (stream, traffic) = (flow.stream, &mut flow.content);
-        if let Some(told) = self.owner.take() {
-            traffic.owners.learn(from, &told);
-        }
-        // Between places, the steps of a clock are measured from its packets: these keep the instants that they were given.
-        let told = if self.chooser.sights() {
-            traffic.told(seen)
-        } else {
-            traffic.follows(stream, seen, &mut self.tally.notes)
-        };
-        let (arrived, seen) = (seen, told.of(from));
-        if self.ahead != self.begun_ahead || traffic.ahead != self.begun_ahead {
-            self.tally.lasts(seen.at);
-        }
         let is_detailed = self.chooser.is_detailed();
         let is_explained = self.chooser.explains(stream);
         if traffic.is_transcribed() && !is_detailed && !is_explained {
