@@ -117,16 +117,10 @@ def test_units(tmp_path: Path) -> None:
     run([str(NODE), "--test", *tests], CONCHART_PACKED=str(path))
 
 
-TURNS_AS_WAITS = {"findings/clients-give-up-messy", "findings/connection-forgotten-messy"}
-"""A known defect of the page: from another viewpoint, it takes the turns of a login joined midway for waits."""
-
-
 @needs_node
 @pytest.mark.timeout(240)
 def test_the_page_works_out_what_python_does(every_case: Path, tmp_path: Path) -> None:
     """Times as the ends of connections saw them, and connections that share a lane: of every capture."""
-    if name_of(every_case) in TURNS_AS_WAITS:
-        pytest.xfail("the page takes turns for waits")
     seen = tmp_path / "seen.json"
     seen.write_text(json.dumps({name_of(every_case): _seen(capture_of(every_case))}), encoding="utf-8")
     run([str(NODE), "--test", str(HERE / "viewpoint.test.js")], CONCHART_SEEN=str(seen))

@@ -21,7 +21,7 @@ from conchart.outputs.page.ladders import ladders
 from conchart.outputs.page.left_out import left_out
 from conchart.outputs.page.packed import Packer, counted_from
 from conchart.questions.explain.clocks import WHY
-from conchart.store.sql import ANSWER, COSTLIEST, GOES_ON, SHAPE, UNFINISHED, literal
+from conchart.store.sql import ANSWER, COSTLIEST, GOES_ON, SHAPE, TURNS, UNFINISHED, literal
 from conchart.store.tables import Tables
 from conchart.telling import logs, owners, races, spans, tunnels
 from conchart.telling.axis import TimeAxis, time_axis
@@ -293,7 +293,7 @@ def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool, traced:
             request_bytes, response_bytes, {request_frame}, {response_frame},
             request_ns, wait_ns, transfer_ns, {service}, {answered},
             coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence,
-            coalesce({UNFINISHED}, false) AS unfinished{column}
+            coalesce({UNFINISHED}, false) AS unfinished, coalesce({TURNS}, false) AS is_turn{column}
         FROM exchanges JOIN drawn USING (stream) {joined if asked else ""} {messages} {told} {of_log}
         ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 

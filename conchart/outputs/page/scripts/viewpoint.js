@@ -268,13 +268,28 @@ export class Viewpoints {
     if (isLost || ["refused", "unanswered"].includes(model.fact(lane, "state"))) return 0;
     const { from, start, end, kind } = model.phases;
     const [was, stalled] = [this.phases, this.captured.stalls];
+    const [turns, of] = [this.turns(lane), model.tables.phases.column("exchange")];
     let more = 0;
     for (let i = from[lane]; i < from[lane + 1]; i += 1) {
+      const isTurn = turns.size > 0 && (model.kinds[kind[i]].name === "idle" || turns.has(of.get(i)));
+      if (isTurn) continue;
       if (model.kinds[kind[i]].waited) more += end[i] - start[i] - (was.end[i] - was.start[i]);
       else if (model.kinds[kind[i]].name === "idle")
         more += this.owed(lane, start[i], end[i], model.stalls.start, model.stalls.end) - this.owed(lane, was.start[i], was.end[i], stalled.start, this.stallEnds);
     }
     return more;
+  }
+
+  /**
+   * The numbers of the exchanges of a connection in which nobody is known to wait.
+   * @param {number} lane
+   */
+  turns(lane) {
+    const { offsets, tables } = this.model;
+    const [numbers, are] = ["number", "is_turn"].map((name) => tables.exchanges.values(name));
+    const turns = new Set();
+    for (let i = offsets.exchanges[lane]; i < offsets.exchanges[lane + 1]; i += 1) if (are[i]) turns.add(numbers[i]);
+    return turns;
   }
 
   /**
