@@ -9,6 +9,7 @@ conchart finds in them, as values that can be compared.
 
 from __future__ import annotations
 
+import gzip
 import heapq
 import ipaddress
 import re
@@ -94,12 +95,14 @@ TCP, UDP = 6, 17
 
 
 def read(path: Path) -> Capture:
-    """Read a pcap file, or a pcapng file of one interface.
+    """Read a pcap file, or a pcapng file of one interface, compressed or not.
 
     Raises:
         ValueError: It is neither.
     """
     data = path.read_bytes()
+    if path.suffix == ".gz":
+        data = gzip.decompress(data)
     if data[:4] == b"\n\r\r\n":
         return _read_blocks(data)
     magics = {b"\xd4\xc3\xb2\xa1": ("<", 1000), b"\xa1\xb2\xc3\xd4": (">", 1000)}
