@@ -10,17 +10,19 @@ requests of that server must be linked to that front.
 """
 
 from conchart.store.sql import OPENING, TURNS
+from conchart.store.sql import SURE as INFERRED
 from conchart.store.tables import Tables
 
 SURE = 0.9
 """Links of this confidence count by themselves."""
 
-_MAY_BE = """
+_MAY_BE = f"""
     SELECT EXISTS (FROM links) OR EXISTS (
         FROM (SELECT node FROM nodes WHERE port IS NULL) SEMI JOIN (
-            SELECT node FROM nodes WHERE port IS NOT NULL) USING (node))
+            SELECT node FROM nodes WHERE port IS NOT NULL) USING (node)),
+        EXISTS (FROM exchanges WHERE confidence < {INFERRED})
 """
-"""In most captures, no machine both accepts connections and opens some."""
+"""In most captures, no machine both accepts connections and opens some; in many, every request is read."""
 
 # An attempt that was refused or never answered is over when it ends, a connection without requests once it was opened.
 # A resolver, and protocols that are not read, accept nothing that others could be made for. A greeting is waited for
@@ -43,15 +45,34 @@ _ASKED = f"""
     requests AS (
         SELECT stream, number AS exchange, asker, accepter, endpoint, coalesce(request_at, opened_at) AS start_at,
             coalesce(response_done_at, response_at, request_done_at, request_at) AS end_at,
-            coalesce(response_done_at, ended_at, closed_at) AS until_at, NOT ({TURNS}) AND protocol <> 'dns' AS is_wait
+            coalesce(response_done_at, ended_at, closed_at) AS until_at, confidence < {INFERRED} AS inferred,
+            NOT ({TURNS}) AND protocol <> 'dns' AS is_wait
         FROM exchanges JOIN ends USING (stream)
         UNION ALL
         SELECT stream, {OPENING}, asker, accepter, endpoint, opened_at,
-            if(state IN ('refused', 'unanswered', 'abandoned'), closed_at, opened_at), closed_at, false
+            if(state IN ('refused', 'unanswered', 'abandoned'), closed_at, opened_at), closed_at, false, false
         FROM ends ANTI JOIN exchanges USING (stream))
     SELECT requests.*, coalesce(front.stream, if(wholly OR exchange = {OPENING}, through, NULL)) AS front_stream,
         front.exchange AS front_exchange, coalesce(front.confidence, 1) >= {SURE} AS sure
     FROM requests LEFT JOIN linked USING (stream, exchange) LEFT JOIN through USING (stream)
+"""
+
+_OPEN = """
+    UPDATE asked_there SET until_at = shared.until_at
+    FROM (
+        SELECT stream, exchange, max(until_at) OVER (PARTITION BY stream, before) AS until_at
+        FROM (
+            SELECT *, count(*) FILTER (begins) OVER (PARTITION BY stream ORDER BY start_at, exchange) AS before
+            FROM (
+                SELECT *, start_at > max(until_at) OVER (
+                    PARTITION BY stream ORDER BY start_at, exchange
+                    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS begins
+                FROM asked_there WHERE is_wait AND inferred))) AS shared
+    WHERE asked_there.stream = shared.stream AND asked_there.exchange = shared.exchange
+"""
+"""Of requests that share a connection under TLS without keys, nobody knows which one a response answers.
+
+Each of them is open until all are answered.
 """
 
 # The wait that began last is the likeliest. If it does not hold the request, the one of those before that lasts the
@@ -115,6 +136,7 @@ FORGET = "; ".join(f"DROP TABLE IF EXISTS {table}" for table in ("asked_there", 
 
 def find_behalf(tables: Tables) -> None:
     """Fill ``on_behalf``. A connection belongs to whom its first request does, without requests to whom most do."""
-    if tables.fetch(_MAY_BE) == [(True,)]:
-        for statement in (_ASKED, _PAIRED, _HELD, _DECIDE):
+    ((may_be, inferred),) = tables.fetch(_MAY_BE)
+    if may_be:
+        for statement in (_ASKED, *[_OPEN] * inferred, _PAIRED, _HELD, _DECIDE):
             tables.execute(statement)

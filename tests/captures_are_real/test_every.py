@@ -14,7 +14,7 @@ from tests.captures_are_real.seen import (
     wireshark,
 )
 
-WITH_UDP = ("udp/", "http3/", "dns/", "versions/h3-", "findings/dns-")
+WITH_UDP = ("udp/", "http3/", "dns/", "versions/h3-", "findings/dns-", "crafted/late-greeting")
 OVERLAPPING = ("findings/path-outage",)
 """A kernel that sends several lost segments again sends them as one; tshark's reassembly calls that malformed."""
 

@@ -70,7 +70,8 @@ def said(messages: list[Message], row: Row) -> Iterator[tuple[str, object]]:
         yield "early_data_offered", "early_data" in extensions
         yield (
             "ticket_offered",
-            ("psk_key_exchange_modes" if row["version"] == "TLSv1.3" else "session_ticket") in extensions,
+            ("psk_key_exchange_modes" if (row["version"] or row["version_offered"]) == "TLSv1.3" else "session_ticket")
+            in extensions,
         )
         if any(resumes):
             yield "resumption_offered", "psk" if resumes[0] else "ticket"

@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 
 from conchart import Trace
+from conchart.analysis.lookups import wait_for_names
 from conchart.parts import Wanted, read_parts
 from conchart.parts.model import CORE
 
@@ -78,4 +79,5 @@ def in_parts(paths: Sequence[Path], *, pieces: int = 2, folder: Path | None = No
         trace.create()
         with trace.filling():
             read_parts(trace, list(map(str, paths)), Wanted(packets=True), Here(), pieces=pieces, folder=folder)
+            wait_for_names(trace)  # as ``conchart.read`` does, the only one who changes what the core filled
         return rows(trace)

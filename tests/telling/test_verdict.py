@@ -5,6 +5,7 @@ from typing import Any
 
 from conchart import Trace
 from conchart.telling.remarks import Remark
+from conchart.telling.splits import splits
 from conchart.telling.verdict import missing, verdict
 from tests.charts.story import MS, Story
 from tests.conftest import TellTrace
@@ -19,13 +20,11 @@ def parts_of_the_wait(trace: Trace) -> tuple[Counter[tuple[str, ...]], int]:
     ):
         found[("server", ip, str(port))] += ns
         found[("phase", phase)] += ns
-    for proxy, pool, backend, way in trace.fetch(
-        "SELECT proxy_ns, pool_ns, backend_ns, connect_ns + tls_ns FROM splits"
-        " SEMI JOIN (FROM servers WHERE role <> 'backend') USING (server_ip, server_port)"
-    ):
-        found += Counter(
-            {("hop", "proxy"): proxy, ("hop", "pool"): pool, ("hop", "backend"): backend, ("hop", "way"): way}
-        )
+    for split in splits(
+        trace, "SEMI JOIN (FROM servers WHERE role <> 'backend') USING (server_ip, server_port)"
+    ).values():
+        found += Counter({("hop", "proxy"): split.proxy_ns, ("hop", "pool"): split.pool_ns})
+        found += Counter({("hop", "backend"): split.backend_ns, ("hop", "way"): split.connect_ns + split.tls_ns})
     ((waited,),) = trace.fetch("SELECT coalesce(sum(waited_ns), 0)::BIGINT FROM servers WHERE role <> 'backend'")
     return found, waited
 
@@ -52,9 +51,7 @@ def test_half_of_the_wait_is_explained_or_named(every_trace: Trace) -> None:
     assert bool(waits) == bool(waited)
     if waits:
         ((most,),) = every_trace.fetch(
-            "SELECT max(ns) FROM (SELECT sum(waited_ns)::BIGINT AS ns FROM times"
-            " SEMI JOIN (FROM servers WHERE role <> 'backend') USING (server_ip, server_port)"
-            " GROUP BY server_ip, server_port, phase)"
+            "SELECT max(ns) FROM (SELECT sum(users_ns)::BIGINT AS ns FROM times GROUP BY server_ip, server_port, phase)"
         )
         assert most in {wait.cost_ns for wait in waits}, "what is larger is one server's, or the whole phase's"
     ((beyond,),) = every_trace.fetch(

@@ -281,9 +281,8 @@ class Replay:
         ready_at = connection.ready_at
         patience_ns = PRECONNECT_NS + (connection.rtt_ns or 0)
         if first and opening and ready_at is not None and asked_at - ready_at <= patience_ns:
-            if (
-                opening.hello_at is None or opening.later_ns
-            ):  # There is no end of a handshake that it is held back behind.
+            # Without the handshake, or with 0-RTT, there is no end of one that the request is held back behind.
+            if connection.hello_at is not None and (opening.hello_at is None or opening.later_ns):
                 gone_ns = held_within(connection, ready_at, asked_at)[0]
             else:
                 gone_ns = self._unheld(connection, self._changes(connection), ready_at, asked_at)

@@ -5,7 +5,7 @@
 //! proxy's habits: how long after a request it asks, how long after an answer it answers, by how much it lengthens messages,
 //! whether it hands on targets and identifiers ([`habits`]), who overtakes whom ([`order`]). Habits and links are found in turns
 //! (expectation maximisation), and all links at once ([`marginals`]): first fit would give a slow request's back to its neighbour.
-//! How sure a link is, the hypotheses that rival it say ([`rivals`]). Of an application that keeps its connections, what one front
+//! How sure a link is, the hypotheses that rival it say ([`rivals`], [`shifts`]). Of an application that keeps its connections, what one front
 //! asks on one connection is linked together ([`visits`]).
 //!
 //! A front may cause several backs, one after the other or side by side (retries, fan-out). What is likelier a coincidence stays
@@ -22,6 +22,7 @@ mod programs;
 mod rivals;
 pub(crate) mod rows;
 mod sections;
+mod shifts;
 mod sole;
 mod split;
 #[cfg(test)]
@@ -35,6 +36,7 @@ use self::poolers::Poolers;
 pub use self::poolers::Statement;
 use self::programs::{Evidence, Programs};
 use self::sections::{Indexed, Section, sections};
+use self::shifts::doubt_shifts;
 use self::sole::{drop_coincidences, sole};
 pub use self::split::split;
 use self::visits::{Chains, merged, of_visits, often};
@@ -280,7 +282,7 @@ fn link_each(
         let (habits, live) = learn(usual, beginning, &order, fronts, candidates.clone());
         let mut taken = vec![false; section.backs.len()];
         let mut handed_on = vec![false; fronts];
-        let before = links.len();
+        let mut found = Vec::new();
         for of_back in live.chunk_by(|one, other| one.back == other.back) {
             let likeliest = of_back.iter().max_by(|one, other| one.probability.total_cmp(&other.probability));
             let Some(candidate) = likeliest.filter(|candidate| candidate.probability > LEAST_CONFIDENCE) else {
@@ -293,15 +295,12 @@ fn link_each(
                 *handed_on = routes.get(candidate.route as usize).is_some_and(|route| poolers.has(route.pair()));
             }
             let confidence = candidate.confidence * habits.trust(candidate);
-            if confidence > LEAST_CONFIDENCE {
-                links.push(Link {
-                    front: candidate.front,
-                    back: candidate.back,
-                    method: habits.method(candidate),
-                    confidence,
-                });
-            }
+            let method = habits.method(candidate);
+            found.push((candidate.route, Link { front: candidate.front, back: candidate.back, method, confidence }));
         }
+        doubt_shifts(&mut found, &candidates);
+        let before = links.len();
+        links.extend(found.into_iter().map(|(_, link)| link).filter(|link| link.confidence > LEAST_CONFIDENCE));
         if (links.len() - before) * WORTH_MORE <= before {
             break;
         }

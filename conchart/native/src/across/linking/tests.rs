@@ -180,6 +180,31 @@ fn a_proxy_that_is_late_serves_in_turn() {
     assert!(right >= 190, "{right}");
 }
 
+/// Requests every 10 ms, each asked for behind so long after it came, and answered so long after that.
+fn queued(late: i64) -> Vec<Exchange> {
+    let mut exchanges = Vec::new();
+    for round in 0..200 {
+        let at = i64::from(round) * 10;
+        exchanges.push(front(round, 0, at, at + 2 * late + 30, 300));
+        exchanges.push(back(1_000 + round, 0, at + late, at + late + 30, 254));
+    }
+    exchanges
+}
+
+#[test]
+fn a_queue_longer_than_the_next_request_is_away_fits_shifted_by_one_too() {
+    let right =
+        |exchanges: &[Exchange]| linked(exchanges).iter().filter(|(front, back)| front.0 + 1_000 == back.0).count();
+    assert_eq!(right(&queued(3)), 200);
+    assert_eq!(linked(&queued(12)), []);
+    // Whoever hands on identifiers leaves no doubt.
+    let mut marked = queued(12);
+    for exchange in &mut marked {
+        exchange.ids = vec![u64::try_from(exchange.stream % 1_000).unwrap()];
+    }
+    assert_eq!(right(&marked), 200);
+}
+
 #[test]
 fn identifiers_tell_what_time_does_not() {
     let mut exchanges = Vec::new();
