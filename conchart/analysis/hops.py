@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 from conchart import _native
 from conchart.analysis.machines import find_machines
-from conchart.store.sql import PATH, STARTING, TURNS, literal
+from conchart.store.sql import CAUSES_UNTIL, PATH, STARTING, TURNS, literal
 from conchart.store.tables import Tables
 
 _OPENS = "(e.method = 'CONNECT' OR (e.protocol = 'socks' AND e.host IS NOT NULL))"
@@ -53,7 +53,7 @@ _EXCHANGES = f"""
     hellos AS (SELECT stream, hello_at, ready_at FROM handshakes WHERE number = 0),
     asked AS (
         SELECT e.stream, e.number, request_at, coalesce(request_done_at, request_at) AS request_done_at, response_at,
-            response_done_at, request_bytes, response_bytes, status, {_OPENS} AS opens,
+            response_done_at, outcome, request_bytes, response_bytes, status, {_OPENS} AS opens,
             CASE WHEN {_OPENS} THEN hash(coalesce(e.host, e.target)) WHEN target IS NOT NULL THEN hash(method, {_PATH})
                 END AS target,
             CASE WHEN NOT {_OPENS} AND (target IS NOT NULL OR protocol NOT LIKE 'http%') THEN hash(method, {_KIND})
@@ -66,7 +66,7 @@ _EXCHANGES = f"""
             AND NOT ({TURNS})),
     openings AS (
         SELECT stream, NULL::INTEGER AS number, opened_at AS request_at, opened_at AS request_done_at,
-            ack_at AS response_at, ack_at AS response_done_at, NULL::BIGINT AS request_bytes,
+            ack_at AS response_at, ack_at AS response_done_at, NULL AS outcome, NULL::BIGINT AS request_bytes,
             NULL::BIGINT AS response_bytes, NULL::INTEGER AS status, false AS opens, hash(server) AS target,
             NULL::UBIGINT AS kind,
             NULL::UBIGINT[] AS ids, 1.0::DOUBLE AS confidence, true AS first,
@@ -75,7 +75,7 @@ _EXCHANGES = f"""
         WHERE EXISTS (FROM asked WHERE opens) AND transport = 'tcp'
             AND stream IN (FROM (SELECT stream FROM sides WHERE opened_by IS NOT NULL)))
     SELECT stream, number, accepted_by, opened_by, endpoint, through, opens,
-        request_at, request_done_at, response_at, response_done_at, closed_at, first,
+        request_at, request_done_at, response_at, response_done_at, {CAUSES_UNTIL} AS closed_at, first,
         opened_at, ack_at AS connected_at, hello_at, ready_at,
         request_bytes, response_bytes, target, kind, status, ids, confidence, dialect, shape, starts, turn
     FROM (FROM asked UNION ALL BY NAME FROM openings)

@@ -10,7 +10,7 @@ network card, or finally time: the requests that one address sends lie within th
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from conchart.store.sql import TURNS
+from conchart.store.sql import CAUSES_UNTIL, TURNS
 from conchart.store.tables import Tables
 
 SKEW_NS = 20_000
@@ -168,7 +168,7 @@ _STRANGERS = f"""
 _NESTING = f"""
     WITH strangers AS ({_STRANGERS}),
     asked AS (
-        SELECT client_ip, server_ip, request_at, coalesce(response_at, closed_at) AS until_at
+        SELECT client_ip, server_ip, request_at, coalesce(response_at, {CAUSES_UNTIL}) AS until_at
         FROM exchanges JOIN connections USING (stream) WHERE request_at IS NOT NULL),
     sample AS (
         SELECT client_ip, request_at, until_at FROM asked SEMI JOIN strangers USING (client_ip)
@@ -188,7 +188,7 @@ _NESTING = f"""
 
 _NESTED = f"""
     WITH asked AS (
-        SELECT request_at, coalesce(response_at, closed_at) AS until_at,
+        SELECT request_at, coalesce(response_at, {CAUSES_UNTIL}) AS until_at,
             row_number() OVER (ORDER BY request_at) AS place
         FROM exchanges JOIN connections USING (stream) WHERE client_ip = $client AND request_at IS NOT NULL),
     sample AS (
@@ -197,7 +197,7 @@ _NESTED = f"""
     waits AS (
         SELECT request_at, until_at, max(until_at) OVER so_far AS longest_at, row_number() OVER so_far AS place
         FROM (
-            SELECT request_at, coalesce(response_at, closed_at) AS until_at
+            SELECT request_at, coalesce(response_at, {CAUSES_UNTIL}) AS until_at
             FROM exchanges JOIN connections USING (stream) WHERE server_ip = $server AND request_at IS NOT NULL)
         WINDOW so_far AS (ORDER BY request_at, until_at ROWS UNBOUNDED PRECEDING)),
     moved AS (

@@ -19,6 +19,14 @@ UNFINISHED = f"""(outcome = 'unknown' AND response_done_at IS NULL AND awaits IS
     AND stream IN (SELECT stream FROM connections WHERE {GOES_ON}))"""
 """Of ``exchanges``: under way at the last packet."""
 
+CAUSES_UNTIL = (
+    "if(outcome = 'unknown', least(closed_at, coalesce(request_done_at, request_at) + 1_000_000_000), closed_at)"
+)
+"""Of ``exchanges`` and ``connections`` without a response: until when a machine asked others because of it.
+
+Who hangs until the capture ends does not work on it all the time: what is asked meanwhile is no part of it.
+"""
+
 PATH = r"regexp_replace({}.target, '^[A-Za-z][A-Za-z0-9+.-]*://[^/]*', '')"
 """A request's target without scheme and host, which only the absolute form has (RFC 9112 section 3.2.2)."""
 UNREAD = "(transport = 'udp' AND coalesce(app, 'unknown') = 'unknown')"

@@ -117,6 +117,13 @@ impl Exchange {
         }
         let left = ends.left(self, self.inferred && matches!(self.protocol, "h2" | "tls"));
         let is_after = |last: Moment| left.is_some_and(|left| left.at < last.at);
+        // What came after a RST in the server's name found nobody any more.
+        let came_late =
+            |rst: &Moment| rst.at >= opened.at && self.response.first.is_some_and(|first| rst.at <= first.at);
+        if let Some(rst) = ends.rst(responder).filter(|rst| ends.is_foreign && came_late(rst)) {
+            (self.outcome, self.ended, self.ended_by) = (Some(Outcome::Unanswered), Some(rst), Some(Ender::Path));
+            return;
+        }
         if self.response.done && !self.response.last.is_some_and(is_after) {
             self.outcome = Some(Outcome::Answered);
             return;

@@ -271,14 +271,17 @@ pub(super) fn begins(prefix: &[u8]) -> Verdict {
         return if [0, 0].starts_with(prefix.get(..2).unwrap_or(prefix)) { Verdict::More } else { Verdict::No };
     };
     let length = u32::from_be_bytes(*length);
-    let fits = |code: &[u8; 4]| match u32::from_be_bytes(*code) {
-        SSL | GSS => length == 8,
-        CANCEL => (16..=268).contains(&length),
-        version => version >> 16 == 3 && version & 0xffff < 10 && (9..=10_000).contains(&length),
-    };
-    match rest.first_chunk() {
-        Some(code) if fits(code) => Verdict::Yes,
-        Some(_) => Verdict::No,
+    let is = |sure: bool| if sure { Verdict::Yes } else { Verdict::No };
+    match rest.split_first_chunk() {
+        Some((code, parameters)) => match u32::from_be_bytes(*code) {
+            SSL | GSS => is(length == 8),
+            CANCEL => is((16..=268).contains(&length)),
+            version if version >> 16 != 3 || version & 0xffff >= 10 || !(9..=10_000).contains(&length) => Verdict::No,
+            // Names of parameters are words. Kafka's Metadata begins with the same bytes, and goes on with a number.
+            _ => parameters
+                .first()
+                .map_or(Verdict::More, |&byte| is(byte.is_ascii_graphic() || length == 9 && byte == 0)),
+        },
         None if !(8..=10_000).contains(&length) => Verdict::No,
         None => {
             let codes = [&[4, 0xd2, 0x16][..], &[0, 3, 0]];

@@ -1,0 +1,112 @@
+"""Stories of requests that get no answer: a server that hangs, a device on the path that ends connections by RST.
+
+In: a :class:`Capture`. Out: the packets of the story in it. As in ``make-captures``, a docstring becomes the case's
+README.
+"""
+
+from __future__ import annotations
+
+from applications import beside
+from talk import Capture, Talk, get, ok
+
+RTT_MS = 20
+TTL_SERVER, TTL_DEVICE = 52, 252
+
+
+def serve(talk: Talk, target: str, *, size: int = 600) -> None:
+    """Ask for one object, which takes 8 ms."""
+    talk.client("PA", get(target))
+    talk.wait(RTT_MS)
+    talk.server(ttl=TTL_SERVER)
+    talk.wait(8)
+    talk.server("PA", ok(size), ttl=TTL_SERVER)
+    talk.wait(0.1)
+    talk.client()
+
+
+def opened(capture: Capture, number: int, *, after_ms: float) -> Talk:
+    """Open a connection to a server that is twelve hops away."""
+    talk = Talk(
+        capture, after_ms=after_ms, port=51_000 + number, client_isn=0x1A2B3C4D + 0x10000 * number,
+        server_isn=0x7F001000 + 0x20000 * number,
+    )  # fmt: skip
+    talk.client("S", options=[("MSS", 1460)])
+    talk.wait(RTT_MS)
+    talk.server("SA", options=[("MSS", 1460)], ttl=TTL_SERVER)
+    talk.wait(0.05)
+    talk.client()
+    return talk
+
+
+def hangs_to_the_end(capture: Capture) -> None:
+    """A server that hangs until the capture ends.
+
+    Three connections have each two answers. The third request is acknowledged on all of them, and nothing else comes.
+    The client asks another server for 20 s more.
+
+    - Three of nine requests get no answer: by silence up to the end of the capture. They are waited for until then.
+    """
+    for number in range(3):
+        talk = opened(capture, number, after_ms=200 * number)
+        serve(talk, "/")
+        talk.wait(50)
+        serve(talk, "/style.css")
+        talk.wait(50)
+        talk.client("PA", get("/report"))
+        talk.wait(RTT_MS)
+        talk.server(ttl=TTL_SERVER)
+    for number in range(4):
+        talk = Talk(
+            capture, after_ms=2_000 + 5_000 * number, port=52_000 + number, server="198.51.100.21",
+            client_isn=0x5A2B3C4D + 0x10000 * number,
+        )  # fmt: skip
+        talk.handshake(1)
+        serve(talk, "/elsewhere")
+        talk.goodbye(1)
+
+
+def foreign_rst_first(capture: Capture) -> None:
+    """A device on the path resets connections before the server answers.
+
+    30 ms after each request a RST comes in the server's name, with a hop limit of 252; the server's packets have 52.
+    The server's answer comes 50 ms later, and the client refuses it with a RST.
+
+    - Three of three requests get no answer: the path ended them. The server did not close anything.
+    """
+    for number in range(3):
+        talk = opened(capture, number, after_ms=700 * number)
+        talk.client("PA", get("/forbidden"))
+        talk.wait(RTT_MS)
+        talk.server(ttl=TTL_SERVER)
+        talk.wait(10)
+        talk.server("RA", window=0, ttl=TTL_DEVICE)
+        talk.wait(50)
+        talk.server("PA", ok(900), ttl=TTL_SERVER)
+        talk.wait(0.1)
+        talk.client("R", window=0)
+    beside(capture)
+
+
+def rst_after_rest(capture: Capture) -> None:
+    """A NAT has forgotten connections that rested, and resets them.
+
+    Each of two connections has three answers, and rests for 350 s. The next request on it is refused at once by a RST
+    with a hop limit of 252; the server's packets have 52. A new connection works.
+
+    - Two requests on connections that had rested are refused by the path, which has forgotten them.
+    """
+    for number in range(2):
+        talk = opened(capture, number, after_ms=400 * number)
+        for target in ("/", "/a", "/b"):
+            serve(talk, target)
+            talk.wait(30)
+        talk.wait(350_000)
+        talk.client("PA", get("/again"))
+        talk.wait(3)
+        talk.server("R", window=0, ttl=TTL_DEVICE)
+        again = opened(capture, number + 2, after_ms=351_000 + 400 * number)
+        serve(again, "/again")
+        again.goodbye(RTT_MS)
+
+
+STORIES = (hangs_to_the_end, foreign_rst_first, rst_after_rest)
