@@ -12,8 +12,8 @@ from conchart.store.tables import Tables
 
 LEAST_NS, MOST_NS = 1_000_000_000, 600_000_000_000
 """Less is no silence: the capture was stopped soon after. After more, nobody knows: captures are put together, too."""
-SURE_TO_ASK = 0.9
-"""What is inferred with less may be a message that needs no response."""
+SURE_TO_ASK, LEAST_BYTES = 0.9, 60
+"""What is inferred with less, or shorter under TLS, may be a message that needs no response."""
 
 # The server acknowledged the request: else its packets are missing. The capture lasts as long as it shows either host.
 _WAITING = f"""
@@ -24,7 +24,8 @@ _WAITING = f"""
             SELECT stream, client_ip, server_ip, closed_at, last_frame FROM connections
             WHERE transport = 'tcp' AND unacknowledged_client = 0) USING (stream)
         WHERE {UNFINISHED} AND NOT ({TURNS}) AND response_at IS NULL AND request_done_at < closed_at
-            AND confidence >= if(inferred, {SURE_TO_ASK}, {SURE})),
+            AND confidence >= if(inferred, {SURE_TO_ASK}, {SURE})
+            AND (protocol <> 'tls' OR request_bytes >= {LEAST_BYTES})),
     seen AS (
         SELECT ip, max(seen_at) AS seen_at
         FROM (SELECT unnest([client_ip, server_ip]) AS ip, closed_at AS seen_at FROM connections) GROUP BY ip)
