@@ -233,6 +233,10 @@ mod tests {
     fn a_reset_of_somebody_else_is_the_paths() {
         let ends = Ends { is_foreign: true, ..rst(120, SERVER) };
         assert_eq!(fate(asked(Span::default()), &ends), ("unanswered", Some("path"), Some(120)));
+        // The server's own answer comes too late, unless it had begun before.
+        assert_eq!(fate(asked(span(200, 300, SERVER, true)), &ends), ("unanswered", Some("path"), Some(120)));
+        let ends = Ends { is_foreign: true, ..rst(250, SERVER) };
+        assert_eq!(fate(asked(span(200, 240, SERVER, true)), &ends), ("answered", None, None));
     }
 
     #[test]

@@ -256,3 +256,12 @@ fn a_side_that_said_nothing_does_not_speak_postgresql() {
         assert_eq!(super::message::goes_on(&[], asks), super::Verdict::More);
     }
 }
+
+#[test]
+fn metadata_of_kafka_begins_no_session() {
+    // Length, key 3, version 1, correlation 1, client "a", all topics: as a startup message but for what follows.
+    let metadata = b"\0\0\0\x0f\0\x03\0\x01\0\0\0\x01\0\x01a\xff\xff\xff\xff";
+    assert_eq!(super::beginning(metadata), Verdict::No);
+    assert_eq!(super::beginning(&metadata[..8]), Verdict::More);
+    assert_eq!(super::beginning(&startup()), Verdict::Yes);
+}
