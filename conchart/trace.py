@@ -18,11 +18,10 @@ import duckdb
 from conchart import _native
 from conchart.analysis import plan
 from conchart.analysis.findings.rule import chosen_thresholds, load_rules
-from conchart.analysis.lookups import wait_for_names
 from conchart.analysis.races import find_races
 from conchart.analysis.seen_from import SeenFrom, see_from
 from conchart.analysis.vantage import Vantage
-from conchart.analysis.waiting import wait_until_the_end
+from conchart.analysis.waiting import wait_on
 from conchart.errors import CaptureError, UsageError
 from conchart.files.paths import remove_folder
 from conchart.files.replacing import Named, folder_files, refuse_foreign, refuse_inputs
@@ -199,8 +198,7 @@ def read(
             if moves:
                 find_races(trace)  # clients decide them: at the server, attempts come in another order
             see_from(trace, seen_from or "capture")
-            wait_for_names(trace)
-            wait_until_the_end(trace)
+            wait_on(trace)
             if told_spans and told_spans.notes:
                 trace.execute(
                     "UPDATE captures SET notes = list_concat(notes, ?) WHERE capture = 0", [list(told_spans.notes)]

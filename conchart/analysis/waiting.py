@@ -7,6 +7,7 @@ The core sees one connection at a time: its last packet is the last that is know
 and its client waits on. As with lookups, this comes before everything else that is worked out.
 """
 
+from conchart.analysis.lookups import wait_for_names
 from conchart.store.sql import SURE, TURNS, UNFINISHED
 from conchart.store.tables import Tables
 
@@ -15,9 +16,12 @@ LEAST_NS, MOST_NS = 1_000_000_000, 600_000_000_000
 SURE_TO_ASK, LEAST_BYTES = 0.9, 60
 """What is inferred with less, or shorter under TLS, may be a message that needs no response."""
 
+_UNANSWERED = """
+    SELECT count(*) FILTER (dns_over = 'udp'), count(*) FILTER (outcome = 'unknown')
+    FROM exchanges WHERE response_at IS NULL
+"""
 # The server acknowledged the request: else its packets are missing. The capture lasts as long as it shows either host.
 _WAITING = f"""
-    CREATE OR REPLACE TEMP TABLE waiting AS
     WITH left_open AS (
         SELECT stream, number AS exchange, client_ip, server_ip, closed_at, last_frame
         FROM exchanges JOIN (
@@ -41,9 +45,12 @@ _PROLONG = """
 """
 
 
-def wait_until_the_end(tables: Tables) -> None:
-    """Prolong connections whose last request nobody had answered by their last packet."""
-    tables.execute(_WAITING)
-    if tables.fetch("SELECT 1 FROM waiting LIMIT 1"):
+def wait_on(tables: Tables) -> None:
+    """Let clients wait as long as they did: for names, and for responses that had not come when the capture ended."""
+    ((names, responses),) = tables.fetch(_UNANSWERED)
+    if names:
+        wait_for_names(tables)
+    if responses and tables.fetch(_WAITING):
+        tables.execute(f"CREATE OR REPLACE TEMP TABLE waiting AS {_WAITING}")
         tables.execute(_PROLONG)
-    tables.execute("DROP TABLE waiting")
+        tables.execute("DROP TABLE waiting")

@@ -14,8 +14,7 @@ from typing import Any
 import duckdb
 
 from conchart import Trace
-from conchart.analysis.lookups import wait_for_names
-from conchart.analysis.waiting import wait_until_the_end
+from conchart.analysis.waiting import wait_on
 from conchart.parts import Wanted, read_parts
 from conchart.parts.model import CORE
 
@@ -80,7 +79,5 @@ def in_parts(paths: Sequence[Path], *, pieces: int = 2, folder: Path | None = No
         trace.create()
         with trace.filling():
             read_parts(trace, list(map(str, paths)), Wanted(packets=True), Here(), pieces=pieces, folder=folder)
-            # As ``conchart.read`` does: nothing else changes what the core filled.
-            wait_for_names(trace)
-            wait_until_the_end(trace)
+            wait_on(trace)  # as ``conchart.read`` does: nothing else changes what the core filled
         return rows(trace)
