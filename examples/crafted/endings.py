@@ -1,4 +1,4 @@
-"""Stories of requests that get no answer: a server that hangs, a device on the path that ends connections by RST.
+"""Stories of who gets no answer, or a late one: servers that hang, a device on the path that ends connections.
 
 In: a :class:`Capture`. Out: the packets of the story in it. As in ``make-captures``, a docstring becomes the case's
 README.
@@ -109,4 +109,30 @@ def rst_after_rest(capture: Capture) -> None:
         again.goodbye(RTT_MS)
 
 
-STORIES = (hangs_to_the_end, foreign_rst_first, rst_after_rest)
+def late_ssh_banner(capture: Capture) -> None:
+    """A server of SSH that greets late, though its client greeted first.
+
+    The client sends its banner as soon as the connection is open, as OpenSSH does. The server acknowledges it, and
+    sends its own 10 s later. Three short messages of a session follow in each direction.
+
+    - The client waited 10 s for the greeting. What follows are turns, for which nobody is known to wait.
+    """
+    talk = Talk(capture, server_port=22)
+    talk.handshake(RTT_MS)
+    talk.wait(0.1)
+    talk.client("PA", b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n")
+    talk.wait(RTT_MS)
+    talk.server()
+    talk.wait(10_000)
+    talk.server("PA", b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n")
+    for size in (1_100, 48, 64):
+        talk.wait(0.3)
+        talk.client("PA", bytes(range(256))[: size % 256] + b"\x8f" * (size - size % 256))
+        talk.wait(RTT_MS + 2)
+        talk.server("PA", b"\x9d" * size)
+    talk.wait(0.1)
+    talk.client()
+    beside(capture, after_ms=3_000)
+
+
+STORIES = (late_ssh_banner, hangs_to_the_end, foreign_rst_first, rst_after_rest)
