@@ -74,8 +74,8 @@ _WORST = f"""
         WHERE phase = $phase AND phase = 'idle' AND {OF_USERS}),
     worst AS (FROM pieces ORDER BY ns DESC, start_frame, stream LIMIT 1)
     SELECT worst.stream, worst.start_frame AS frame, worst.ns,
-        if($phase = 'wait' AND number = 0 AND (request_at IS NULL OR protocol = 'ssh'), 'Greeting', concat_ws(' ', method, target))
-            AS request,
+        if($phase = 'wait' AND number = 0 AND (request_at IS NULL OR protocol = 'ssh'), 'Greeting',
+            concat_ws(' ', method, target)) AS request,
         (SELECT count(*) FROM pieces) AS pieces
     FROM worst LEFT JOIN exchanges ON exchanges.stream = worst.stream AND number = exchange
 """
