@@ -194,11 +194,11 @@ def read(
             if chosen := str(wanted):
                 trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
             trace.execute(f"UPDATE captures SET statements = {literal(statements)}")
+            wait_on(trace)
             moves = seen_from not in (None, "capture")
             if moves:
                 find_races(trace)  # clients decide them: at the server, attempts come in another order
             see_from(trace, seen_from or "capture")
-            wait_on(trace)
             if told_spans and told_spans.notes:
                 trace.execute(
                     "UPDATE captures SET notes = list_concat(notes, ?) WHERE capture = 0", [list(told_spans.notes)]
