@@ -6,10 +6,11 @@ README.
 
 from __future__ import annotations
 
-from applications import beside
-from talk import Capture, Talk, get, ok
+import http2
+from applications import RTT_MS, beside, hello
+from talk import CLIENT, SYN_OPTIONS, Capture, Talk, get, ok
 
-RTT_MS = 20
+REFUSED_STREAM = 7
 TTL_SERVER, TTL_DEVICE = 52, 252
 
 
@@ -24,15 +25,23 @@ def serve(talk: Talk, target: str, *, size: int = 600) -> None:
     talk.client()
 
 
-def opened(capture: Capture, number: int, *, after_ms: float) -> Talk:
+def opened(
+    capture: Capture,
+    number: int,
+    *,
+    after_ms: float,
+    client: str = CLIENT,
+    server_port: int = 80,
+    rtt_ms: float = RTT_MS,
+) -> Talk:
     """Open a connection to a server that is twelve hops away."""
     talk = Talk(
-        capture, after_ms=after_ms, port=51_000 + number, client_isn=0x1A2B3C4D + 0x10000 * number,
-        server_isn=0x7F001000 + 0x20000 * number,
+        capture, after_ms=after_ms, port=51_000 + number, client=client, server_port=server_port,
+        client_isn=0x1A2B3C4D + 0x10000 * number, server_isn=0x7F001000 + 0x20000 * number,
     )  # fmt: skip
-    talk.client("S", options=[("MSS", 1460)])
-    talk.wait(RTT_MS)
-    talk.server("SA", options=[("MSS", 1460)], ttl=TTL_SERVER)
+    talk.client("S", options=SYN_OPTIONS)
+    talk.wait(rtt_ms)
+    talk.server("SA", options=SYN_OPTIONS, ttl=TTL_SERVER)
     talk.wait(0.05)
     talk.client()
     return talk
@@ -135,4 +144,103 @@ def late_ssh_banner(capture: Capture) -> None:
     beside(capture, after_ms=3_000)
 
 
-STORIES = (late_ssh_banner, hangs_to_the_end, foreign_rst_first, rst_after_rest)
+def reset_before_the_second(capture: Capture) -> None:
+    """A device on the path resets connections during their second request.
+
+    The first request is answered. The second comes 200 ms later, is acknowledged, and 10 ms later a RST comes in the
+    server's name, with a hop limit of 252; the server's packets have 52. Another client asks another
+    server.
+
+    - Three of six requests get no answer: the path ended them. No connection was closed while it was idle.
+    """
+    for number in range(3):
+        talk = opened(capture, number, after_ms=900 * number)
+        serve(talk, "/")
+        talk.wait(200)
+        talk.client("PA", get("/upload"))
+        talk.wait(RTT_MS)
+        talk.server(ttl=TTL_SERVER)
+        talk.wait(10)
+        talk.server("R", window=0, ttl=TTL_DEVICE)
+    beside(capture)
+
+
+def refused_streams(capture: Capture) -> None:
+    """A server of HTTP/2 refuses streams.
+
+    A client asks for twelve things at once, three times. The server takes eight of them each time, and refuses the
+    others with RST_STREAM, REFUSED_STREAM.
+
+    - 12 of 36 requests get no answer: the server refused them before it looked at them.
+    """
+    talk = Talk(capture, server_port=8080)
+    hello(talk)
+    beside(capture)
+    for turn in range(3):
+        talk.wait(400)
+        streams = [2 * (12 * turn + number) + 1 for number in range(12)]
+        talk.client("PA", b"".join(http2.request(stream, f"/item/{stream}") for stream in streams))
+        talk.wait(RTT_MS + 1)
+        talk.server("PA", b"".join(http2.reset(stream, REFUSED_STREAM) for stream in streams[8:]))
+        for stream in streams[:8]:
+            talk.wait(3)
+            talk.server("PA", http2.headers(stream, {":status": "204"}, ends=True))
+            talk.wait(0.1)
+            talk.client()
+    talk.goodbye()
+
+
+def store_gone_away(capture: Capture) -> None:
+    """A store closes connections that rest, and the application asks on them.
+
+    Redis answers, and ends each of two connections with a FIN after 60 s of rest. The application does not look at it,
+    asks 10 s later, and gets a RST.
+
+    - Two of eight commands get no answer.
+    """
+    for number in range(2):
+        talk = opened(capture, number, after_ms=500 * number, server_port=6379, rtt_ms=0.4)
+        for key in (b"a", b"b", b"c"):
+            talk.client("PA", b"*2\r\n$3\r\nGET\r\n$1\r\n%s\r\n" % key)
+            talk.wait(0.6)
+            talk.server("PA", b"$2\r\nok\r\n", ttl=TTL_SERVER)
+            talk.wait(0.1)
+            talk.client()
+            talk.wait(40)
+        talk.wait(60_000)
+        talk.server("FA", ttl=TTL_SERVER)
+        talk.wait(0.1)
+        talk.client()
+        talk.wait(10_000)
+        talk.client("PA", b"*2\r\n$3\r\nGET\r\n$1\r\nd\r\n")
+        talk.wait(0.4)
+        talk.server("R", window=0, ttl=TTL_SERVER)
+    beside(capture)
+
+
+def nobody_answers_any_more(capture: Capture) -> None:
+    """A server answers four clients, and then nobody.
+
+    Three other clients send their SYN, and send it again after 1 s and after 3 s. The capture ends before they give up.
+
+    - Three connections that nobody answers, of seven: each client tried once.
+    """
+    for number in range(4):
+        talk = opened(capture, number, after_ms=300 * number, client=f"192.0.2.{20 + number}")
+        serve(talk, "/")
+        talk.goodbye(RTT_MS)
+    for number in range(3):
+        talk = Talk(
+            capture, after_ms=3_000 + 100 * number, port=53_000 + number, client=f"192.0.2.{30 + number}",
+            client_isn=0x2A2B3C4D + 0x10000 * number,
+        )  # fmt: skip
+        isn = talk.client("S", options=SYN_OPTIONS)
+        for pause in (1_000, 2_000):
+            talk.wait(pause)
+            talk.client("S", seq=isn, options=SYN_OPTIONS)
+
+
+STORIES = (
+    late_ssh_banner, hangs_to_the_end, foreign_rst_first, rst_after_rest, reset_before_the_second, refused_streams,
+    store_gone_away, nobody_answers_any_more,
+)  # fmt: skip

@@ -58,6 +58,11 @@ def window_update(stream: int, increment: int) -> bytes:
     return frame(8, 0, stream, increment.to_bytes(4))
 
 
+def reset(stream: int, code: int) -> bytes:
+    """End a stream."""
+    return frame(3, 0, stream, code.to_bytes(4))
+
+
 def ping() -> bytes:
     """Ask whether the peer is there."""
     return frame(6, 0, 0, b"conchart")
