@@ -42,6 +42,7 @@ KNOWN = {
 }
 """Capture and rule that do not stay: the reason."""
 EARLIER = {
+    ("crafted/rst-after-rest", "connection-forgotten"): "the packets after which the connection rested",
     ("findings/client-verify-slow", "client-no-reuse"): "the connection that could have been used again",
     ("findings/cold-cwnd-after-idle", "cold-cwnd-after-idle"): "what was sent before the rest",
     (
