@@ -16,41 +16,40 @@ const ALIKE_BYTES: u64 = 16;
 
 /// Doubts the links of a route that fit as well shifted by one: two hypotheses, neither of them sure.
 ///
-/// Links are in the order of their backs, each with its route; candidates of a back are together, in that order.
+/// Links come in the order of their backs, each with its route, and leave in the order of routes. Candidates of a back are together,
+/// in the order of backs.
 pub(super) fn doubt_shifts(links: &mut [(u32, Link)], candidates: &[Candidate]) {
-    let mut routes: Vec<u32> = links.iter().map(|&(route, _)| route).collect();
-    routes.sort_unstable();
-    routes.dedup();
-    for route in routes {
-        let mut row: Vec<&mut Link> = links.iter_mut().filter(|(of, _)| *of == route).map(|(_, link)| link).collect();
-        let mut doubted = vec![false; row.len()];
-        for later in [false, true] {
-            doubt_one_way(&row, later, candidates, &mut doubted);
-        }
-        for (link, _) in row.iter_mut().zip(doubted).filter(|(_, doubted)| *doubted) {
-            link.confidence = link.confidence.min(LEAST_CONFIDENCE);
+    links.sort_by_key(|&(route, _)| route);
+    for row in links.chunk_by_mut(|(one, _), (other, _)| one == other) {
+        let doubted = [false, true].map(|later| doubt_one_way(row, later, candidates));
+        for (place, (_, link)) in row.iter_mut().enumerate() {
+            if doubted.iter().any(|doubted| doubted.get(place) == Some(&true)) {
+                link.confidence = link.confidence.min(LEAST_CONFIDENCE);
+            }
         }
     }
 }
 
-/// Marks the links around which nearly all could be those of their neighbours on one side.
-fn doubt_one_way(row: &[&mut Link], later: bool, candidates: &[Candidate], doubted: &mut [bool]) {
+/// Tells of each link whether nearly all around it could be those of their neighbours on one side.
+fn doubt_one_way(row: &[(u32, Link)], later: bool, candidates: &[Candidate]) -> Vec<bool> {
     // How many links up to here have a neighbour with another front, and how many of them could have that front.
     let (mut compared, mut fitting) = (vec![0usize], vec![0usize]);
-    for (place, own) in row.iter().enumerate() {
+    for (place, (_, own)) in row.iter().enumerate() {
         let neighbour = if later { row.get(place + 1) } else { place.checked_sub(1).and_then(|place| row.get(place)) };
         let fits = neighbour
-            .filter(|neighbour| neighbour.front != own.front)
-            .map(|neighbour| could_have(own, neighbour.front, candidates));
+            .filter(|(_, neighbour)| neighbour.front != own.front)
+            .map(|(_, neighbour)| could_have(own, neighbour.front, candidates));
         compared.push(compared.last().unwrap_or(&0) + usize::from(fits.is_some()));
         fitting.push(fitting.last().unwrap_or(&0) + usize::from(fits == Some(true)));
     }
-    for (place, doubted) in doubted.iter_mut().enumerate() {
-        let from = place.saturating_sub(AROUND).min(row.len().saturating_sub(2 * AROUND + 1));
-        let to = (from + 2 * AROUND + 1).min(row.len());
-        let within = |sums: &[usize]| sums.get(to).zip(sums.get(from)).map_or(0, |(to, from)| to - from);
-        *doubted |= within(&compared) > AROUND && within(&fitting) as f64 >= MOSTLY * within(&compared) as f64;
-    }
+    (0..row.len())
+        .map(|place| {
+            let from = place.saturating_sub(AROUND).min(row.len().saturating_sub(2 * AROUND + 1));
+            let to = (from + 2 * AROUND + 1).min(row.len());
+            let within = |sums: &[usize]| sums.get(to).zip(sums.get(from)).map_or(0, |(to, from)| to - from);
+            within(&compared) > AROUND && within(&fitting) as f64 >= MOSTLY * within(&compared) as f64
+        })
+        .collect()
 }
 
 /// Does all but time speak for another front of a back as much as for its own, and does time allow it?
