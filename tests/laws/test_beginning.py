@@ -37,6 +37,10 @@ KNOWN = {
     ("findings/connection-forgotten-messy", "tail-loss-rto"): ONE_SIDED,
     ("findings/request-lost-unfinished", "request-lost"): ONE_SIDED,
     ("findings/request-lost-unfinished", "tail-loss-rto"): ONE_SIDED,
+    (
+        "stalls/receiver-near-client",
+        "needless-retransmission",
+    ): "without the scale of the window it is not known whether the window held the next segment: too unsure",
     ("wild/giveup-noack", "request-lost"): ONE_SIDED,
     ("wild/giveup-noack", "tail-loss-rto"): ONE_SIDED,
 }
