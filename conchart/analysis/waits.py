@@ -148,13 +148,22 @@ _SERVE = f"""
         WHERE way_ns IS NOT NULL) AS told
     WHERE exchanges.stream = told.stream AND exchanges.number = told.number
 """
+WAY_SHARE = 0.9
+"""Where a connection's beginning is not in the capture, and no acknowledgement came within this share of its quickest
+response, the acknowledgements came with the responses: nobody knows how much of a wait was the way."""
 # What no stall explains of a phase: of a TLS handshake, what each end computes is its own; of a wait, what is not the
 # way is the server's, but for what a proxy took before and after it asked its backend. Where requests wait side by
 # side, a proxy has the same share of what was waited for each.
 _OWN = f"""
     INSERT INTO wait_owners BY NAME
     WITH users AS (
-        SELECT stream, server_ip, server_port, {_WAY} AS way_ns FROM connections WHERE {SERVED}),
+        SELECT stream, server_ip, server_port, {_WAY} AS way_ns,
+            rtt_server_ns >= {WAY_SHARE} * least_wait_ns AS is_most
+        FROM connections LEFT JOIN (
+            SELECT stream, min(wait_ns) AS least_wait_ns
+            FROM exchanges SEMI JOIN (FROM connections WHERE transport = 'tcp' AND syn_at IS NULL) USING (stream)
+            GROUP BY stream) USING (stream)
+        WHERE {SERVED}),
     computed AS (
         SELECT stream, sum(client_compute_ns) AS client_ns, sum(server_compute_ns) AS server_ns
         FROM handshakes GROUP BY stream),
@@ -182,8 +191,8 @@ _OWN = f"""
             CASE WHEN phase = 'tls' THEN least(ns, coalesce(client_ns, 0)) ELSE 0 END AS of_client,
             CASE phase WHEN 'tls' THEN least(ns - of_client, coalesce(server_ns, 0))
                 WHEN 'wait' THEN greatest(ns - coalesce(way_ns, ns), 0) - of_proxy ELSE 0 END AS of_server,
-            CASE phase WHEN 'tls' THEN client_ns + server_ns IS NOT NULL WHEN 'wait' THEN way_ns IS NOT NULL
-                ELSE true END AS is_known
+            CASE phase WHEN 'tls' THEN client_ns + server_ns IS NOT NULL WHEN 'wait'
+                THEN way_ns IS NOT NULL AND is_most IS NOT TRUE ELSE true END AS is_known
         FROM rests JOIN users USING (stream) LEFT JOIN computed USING (stream)
         LEFT JOIN handed USING (stream, exchange)),
     owned AS (

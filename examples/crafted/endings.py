@@ -240,7 +240,80 @@ def nobody_answers_any_more(capture: Capture) -> None:
             talk.client("S", seq=isn, options=SYN_OPTIONS)
 
 
+def events_joined_midway(capture: Capture) -> None:
+    """Streams of events that had begun before the capture, and a queue that is asked for work.
+
+    - Server-sent events of 60 bytes, one each 2 to 7 s: the capture has neither their request nor their head.
+    - A WebSocket that begins before the capture: 12 messages of the server's, and a PING.
+    - A worker asks a queue (`X-Amz-Target: AmazonSQS.ReceiveMessage`): 20 s each time, by design.
+    - A user asks for ten pages, 8 ms each.
+
+    Users waited for the pages, and for nothing else.
+    """
+    events = Talk(capture, after_ms=100, port=51_000, server_port=3_000, client_isn=0x11000000)
+    socket = Talk(capture, after_ms=150, port=51_001, server_port=3_000, client_isn=0x12000000)
+    for talk in (events, socket):
+        talk.skip(talk.client_side, 1 + 300)
+        talk.skip(talk.server_side, 1 + 900)
+    for number in range(12):
+        events.server(
+            "PA", b'id: %d\nevent: tick\ndata: {"price": %d, "at": "08:15:42.0"}\n\n' % (number, 100 + number)
+        )
+        socket.server("PA", b"\x81\x1e" + b'{"event":"price","at":12345678}'[:30])
+        for talk in (events, socket):
+            talk.wait(0.1)
+            talk.client()
+            talk.wait(2_000 + 5_000 * (number * 7 % 12) / 12)
+    socket.client("PA", b"\x89\x80\1\2\3\4")
+    socket.wait(RTT_MS)
+    socket.server("PA", b"\x8a\0")
+    queue = opened(capture, 2, after_ms=200, server_port=4_566)
+    for _ in range(2):
+        content = b'{"QueueUrl":"http://queue.example/0/jobs","WaitTimeSeconds":20}'
+        fields = b"X-Amz-Target: AmazonSQS.ReceiveMessage\r\nContent-Length: %d\r\n\r\n" % len(content)
+        queue.client("PA", get("/").replace(b"GET", b"POST").removesuffix(b"\r\n") + fields + content)
+        queue.wait(RTT_MS)
+        queue.server(ttl=TTL_SERVER)
+        queue.wait(20_000)
+        queue.server("PA", ok(120), ttl=TTL_SERVER)
+        queue.wait(30)
+        queue.client()
+    user = opened(capture, 3, after_ms=300)
+    for number in range(10):
+        serve(user, f"/page/{number}")
+        user.wait(3_000)
+
+
+def body_stops_at_the_end(capture: Capture) -> None:
+    """A download that stops in its middle, and does not go on until the capture ends.
+
+    The server announces 600,000 bytes and sends 5,000 of them, all acknowledged. The client asks
+    another server for 15 s more.
+
+    - The client waits for the rest until the capture ends, marked as inferred.
+    """
+    talk = opened(capture, 0, after_ms=0)
+    talk.client("PA", get("/export.csv"))
+    talk.wait(RTT_MS)
+    talk.server(ttl=TTL_SERVER)
+    talk.wait(40)
+    talk.server("PA", ok(600_000)[:1_400], ttl=TTL_SERVER)
+    for _ in range(3):
+        talk.wait(2)
+        talk.server("PA", b"x" * 1_200, ttl=TTL_SERVER)
+        talk.wait(0.1)
+        talk.client()
+    for number in range(4):
+        other = Talk(
+            capture, after_ms=1_000 + 4_500 * number, port=52_000 + number, server="198.51.100.21",
+            client_isn=0x5A2B3C4D + 0x10000 * number,
+        )  # fmt: skip
+        other.handshake(1)
+        serve(other, "/elsewhere")
+        other.goodbye(1)
+
+
 STORIES = (
     late_ssh_banner, hangs_to_the_end, foreign_rst_first, rst_after_rest, reset_before_the_second, refused_streams,
-    store_gone_away, nobody_answers_any_more,
+    events_joined_midway, body_stops_at_the_end, store_gone_away, nobody_answers_any_more,
 )  # fmt: skip

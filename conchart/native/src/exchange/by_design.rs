@@ -3,7 +3,8 @@
 //! In: the request's method and target, the response's status and type. Out: [`Exchange::awaits_event`] (nobody owes the
 //! response before something happens) and [`Exchange::streams`] (nor the parts of it that come after its head). Sources:
 //! the WHATWG HTML standard (`text/event-stream`), and the documents of Consul and Nomad (blocking queries), etcd,
-//! Kubernetes (watches, logs), CouchDB (changes), Matrix, Telegram, Socket.IO, SignalR, SQS, Nacos, gRPC (health) and Envoy (xDS).
+//! Kubernetes (watches, logs), CouchDB (changes), Matrix, Telegram, Socket.IO, SignalR, SQS, Nacos, gRPC (health), Envoy (xDS),
+//! Docker (`wait`), AWS Lambda (runtimes), GitLab (runners), Temporal (polls), Pub/Sub and Firestore (streams).
 //! Non-goals: what only the content of a request says.
 
 use super::{Exchange, Span};
@@ -15,7 +16,15 @@ const CONSUL: [&str; 9] = ["kv", "health", "catalog", "event", "config", "connec
 /// Names of the last part of a path that is polled.
 const POLLS: [&str; 6] = ["poll", "longpoll", "long-poll", "long_poll", "longpolling", "getupdates"];
 /// How methods of gRPC begin that tell of changes.
-const WATCHES: [&str; 4] = ["Watch", "Subscribe", "StreamAggregatedResources", "DeltaAggregatedResources"];
+const WATCHES: [&str; 6] =
+    ["Watch", "Subscribe", "StreamAggregatedResources", "DeltaAggregatedResources", "StreamingPull", "Listen"];
+/// How a method of gRPC begins that is answered when there is work to do.
+const POLL: &str = "Poll";
+/// Value of `X-Amz-Target`: SQS in JSON. How long it waits is in the content, or set for the queue.
+const RECEIVE: &[u8] = b"AmazonSQS.ReceiveMessage";
+/// How paths end whose requests are answered when there is work to do, or when it is done.
+const AWAITED: [&str; 4] =
+    ["/configs/listener", "/notifications/v2", "/runtime/invocation/next", "/api/v4/jobs/request"];
 
 /// Is this the type of content that comes in parts, when something happens?
 pub(super) fn is_stream(content_type: &[u8]) -> bool {
@@ -28,15 +37,22 @@ pub(super) fn is_stream(content_type: &[u8]) -> bool {
     TYPES.iter().any(begins) || content_type.ends_with(b";stream=watch")
 }
 
+/// Does a field of a request's head, of this value, ask for a response when something happens? `X-Amz-Target` does.
+pub(super) fn is_awaiting(amz_target: &[u8]) -> bool {
+    amz_target.eq_ignore_ascii_case(RECEIVE)
+}
+
 /// Notes what the head of a request says.
-pub(super) fn note_request(exchange: &mut Exchange, is_grpc: bool) {
+pub(super) fn note_request(exchange: &mut Exchange, is_grpc: bool, is_awaiting: bool) {
+    exchange.awaits_event = is_awaiting;
     let Some(target) = exchange.target.as_deref() else { return };
     if is_grpc {
         let method = target.rsplit('/').next().unwrap_or_default();
         exchange.streams = WATCHES.iter().any(|known| method.starts_with(known));
+        exchange.awaits_event = method.starts_with(POLL);
     } else {
         let Asks { event, stream } = Asks::of(exchange.method.as_deref() == Some("GET"), target);
-        (exchange.awaits_event, exchange.streams) = (event, stream);
+        (exchange.awaits_event, exchange.streams) = (event || is_awaiting, stream);
     }
     exchange.awaits_event |= exchange.streams;
 }
@@ -66,7 +82,9 @@ impl Asks {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         let is_last = |names: &[&str]| names.iter().any(|name| last.eq_ignore_ascii_case(name));
-        let polled = is_last(&POLLS) || path.ends_with("/configs/listener") || path.ends_with("/notifications/v2");
+        let polled = is_last(&POLLS)
+            || AWAITED.iter().any(|known| path.ends_with(known))
+            || !is_get && is_last(&["wait"]) && path.contains("/containers/");
         let said = Variables::of(query);
         let is = |value: Option<&str>, values: &[&str]| value.is_some_and(|value| values.contains(&value));
         let is_on = |value| is(value, &["true", "1"]);
@@ -158,9 +176,14 @@ mod tests {
             "/socket.io/?EIO=4&transport=polling&t=x&sid=a",
             "/chat/poll?since=3",
             "/db/_changes?feed=longpoll",
+            "/2018-06-01/runtime/invocation/next",
         ] {
             assert_eq!(asks(target), (true, false), "{target}");
         }
+        for target in ["/v1.45/containers/1f/wait?condition=removed", "/api/v4/jobs/request"] {
+            assert!(Asks::of(false, target).event, "{target}");
+        }
+        assert!(!asks("/v1.45/containers/1f/wait").0 && !Asks::of(false, "/table/7/wait").event);
         for target in ["/api/v1/pods?watch=true", "/api/v1/pods/a/log?follow=true", "/db/_changes?feed=continuous"] {
             assert_eq!(asks(target), (true, true), "{target}");
         }
@@ -180,10 +203,11 @@ mod tests {
     }
 
     #[test]
-    fn types_of_content_say_that_it_comes_in_parts() {
+    fn fields_say_that_it_comes_when_something_happens() {
         let known = ["text/event-stream", "Text/Event-Stream;charset=utf-8", "multipart/x-mixed-replace; boundary=a"];
         assert!(known.iter().all(|known| is_stream(known.as_bytes())));
         assert!(is_stream(b"application/vnd.kubernetes.protobuf;stream=watch"));
+        assert!(is_awaiting(b"AmazonSQS.ReceiveMessage") && !is_awaiting(b"AmazonSQS.SendMessage"));
         let others = ["text/event-streams", "text/plain", "", "multipart/form-data"];
         assert!(!others.iter().any(|other| is_stream(other.as_bytes())));
     }

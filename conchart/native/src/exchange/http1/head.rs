@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use memchr::memchr;
 
-use crate::exchange::by_design::is_stream;
+use crate::exchange::by_design::{is_awaiting, is_stream};
 use crate::exchange::dns::carried::is_dns;
 use crate::exchange::provenance::Provenance;
 use crate::exchange::sniffers::Verdict;
@@ -146,6 +146,8 @@ pub(super) struct Request {
     pub user_agent: Option<Box<str>>,
     /// Its content is a message of DNS.
     pub is_dns: bool,
+    /// The response comes when something happens.
+    pub is_awaiting: bool,
     pub provenance: Option<Box<Provenance>>,
 }
 
@@ -193,6 +195,7 @@ impl Request {
             expects_continue: Some(fields.expects_continue),
             user_agent: fields.user_agent.and_then(product),
             is_dns: fields.is_dns,
+            is_awaiting: fields.is_awaiting,
             provenance: fields.provenance,
         })
     }
@@ -354,6 +357,7 @@ struct Fields<'a> {
     user_agent: Option<&'a [u8]>,
     server: Option<&'a [u8]>,
     is_dns: bool,
+    is_awaiting: bool,
     is_stream: bool,
     provenance: Option<Box<Provenance>>,
 }
@@ -392,6 +396,7 @@ impl<'a> Fields<'a> {
             }
             10 if name.eq_ignore_ascii_case(b"keep-alive") => self.keep_alive_for = Some(KeepAlive::read(value)),
             10 if name.eq_ignore_ascii_case(b"user-agent") => self.user_agent = self.user_agent.or(Some(value)),
+            12 if name.eq_ignore_ascii_case(b"x-amz-target") => self.is_awaiting |= is_awaiting(value),
             12 if name.eq_ignore_ascii_case(b"content-type") => {
                 (self.is_dns, self.is_stream) = (self.is_dns || is_dns(value), is_stream(value));
             }

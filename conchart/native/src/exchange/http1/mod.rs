@@ -291,7 +291,7 @@ impl Http1 {
         exchange.expects_continue = request.expects_continue;
         exchange.provenance = Provenance::joined(request.provenance, exchange.provenance.take());
         exchange.protocol = request.protocol.unwrap_or(exchange.protocol);
-        by_design::note_request(exchange, false);
+        by_design::note_request(exchange, false, request.is_awaiting);
         if carried::note(exchange, request.is_dns) {
             self.directions[from].carried = Some(Box::new(Carried::new(exchange.number)));
         }

@@ -26,6 +26,8 @@ pub(in crate::exchange) struct Headers {
     pub is_grpc: bool,
     /// The content is a message of DNS.
     pub is_dns: bool,
+    /// The response comes when something happens.
+    pub is_awaiting: bool,
     /// The content comes in parts, when something happens.
     pub is_stream: bool,
     pub grpc_status: Option<u32>,
@@ -52,6 +54,7 @@ impl Headers {
                 (self.is_grpc, self.is_dns, self.is_stream) =
                     (is_grpc(value), is_dns(value), by_design::is_stream(value));
             }
+            b"x-amz-target" => self.is_awaiting = by_design::is_awaiting(value),
             b"grpc-status" => self.grpc_status = std::str::from_utf8(value).ok().and_then(|code| code.parse().ok()),
             b"host" => self.host = text(value),
             b"user-agent" => self.user_agent = product(value),

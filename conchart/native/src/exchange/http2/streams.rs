@@ -197,9 +197,9 @@ impl Streams {
                 add(&mut exchange.request, block);
             } else {
                 exchange.request = block;
-                let (is_grpc, is_dns) = (headers.is_grpc, headers.is_dns);
+                let (is_grpc, is_dns, is_awaiting) = (headers.is_grpc, headers.is_dns, headers.is_awaiting);
                 headers.describe(exchange);
-                by_design::note_request(exchange, is_grpc);
+                by_design::note_request(exchange, is_grpc, is_awaiting);
                 self.has_tunnels |= exchange.tunnel.is_some();
                 if is_grpc {
                     self.call(ledger, from, id);
