@@ -14,7 +14,7 @@ import pytest
 
 import conchart
 from conchart.outputs.terminal.facts import facts
-from conchart.telling.remarks import remarks
+from conchart.report.remarks import remarks
 from tests.conftest import MS
 
 Side = Literal["client", "server"]

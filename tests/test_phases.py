@@ -5,7 +5,7 @@ from math import atan2, cos, degrees, exp, hypot, radians, sin, sqrt
 
 import pytest
 
-from conchart.telling.splits import STEPS
+from conchart.report.splits import STEPS
 from conchart.words.phases import PHASES, PhaseKind
 from conchart.words.stalls import COLOURS
 

@@ -11,7 +11,7 @@ import pytest
 import conchart
 from conchart import Trace, UsageError
 from conchart.reading.selection import STATEMENTS, Statements
-from conchart.telling.queries import queries
+from conchart.report.queries import queries
 from tests.conftest import ROOT
 from tests.laws.files import Format
 from tests.laws.talk import Pause, Say, Step, Talk

@@ -23,7 +23,7 @@ STAGES = (
     ("places",),
     ("logs",),
     ("analysis",),
-    ("telling",),
+    ("report",),
     ("questions",),
     ("outputs",),
     ("trace",),

@@ -19,9 +19,9 @@ from conchart.errors import ConchartError, OutputError, UsageError
 from conchart.files.paths import temporary_folder
 from conchart.outputs import FORMATS, SUFFIXES, check, check_dump, dump, form_of, prepare, wants_packets
 from conchart.outputs.options import DrawOptions
+from conchart.report.axis import captured_ns
+from conchart.report.verdict import verdict
 from conchart.store.schema import SEVERITIES, TABLES
-from conchart.telling.axis import captured_ns
-from conchart.telling.verdict import verdict
 from conchart.trace import Trace, read
 from conchart.words.printable import printable
 from conchart.words.units import count_of, format_ns

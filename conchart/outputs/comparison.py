@@ -13,8 +13,8 @@ from conchart.files.whole import whole_file
 from conchart.outputs.terminal.comparison import write_comparison_text
 from conchart.questions.compare.model import Comparison, Difference, FindingChange, Hop, Side
 from conchart.questions.compare.noise import CHANCE, Spread
+from conchart.report.servers import Part, Server
 from conchart.store.schema import SCHEMA_VERSION
-from conchart.telling.servers import Part, Server
 
 
 def check_comparison(path: Path) -> None:

@@ -8,9 +8,9 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from conchart.errors import MissingToolError, UsageError
+from conchart.report.axis import first_instant
+from conchart.report.verdict import verdict
 from conchart.store.tables import Tables
-from conchart.telling.axis import first_instant
-from conchart.telling.verdict import verdict
 from conchart.words.phases import PHASES
 from conchart.words.printable import printable
 from conchart.words.units import SECOND, count_of, format_ns

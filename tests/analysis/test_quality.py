@@ -8,7 +8,7 @@ import pytest
 
 import conchart
 from conchart.analysis.quality import appraise
-from conchart.telling.remarks import Remark, remarks
+from conchart.report.remarks import Remark, remarks
 from tests.conftest import ROOT
 
 KEPT_ALIVE = ROOT / "captures/reverse-proxy/https-keepalive/input.pcap"

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 import conchart
+from conchart.report.servers import in_vain
+from conchart.report.splits import splits
 from conchart.store.sql import OUTERMOST
-from conchart.telling.servers import in_vain
-from conchart.telling.splits import splits
 from tests.conftest import ROOT
 
 MS = 1_000_000

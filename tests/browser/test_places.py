@@ -14,9 +14,9 @@ import conchart
 from conchart import Trace
 from conchart.outputs.page.page import render, write_html
 from conchart.questions.explain import connections, ladder
-from conchart.telling.axis import time_axis
-from conchart.telling.delays import delays
-from conchart.telling.journeys import Journey, journeys
+from conchart.report.axis import time_axis
+from conchart.report.delays import delays
+from conchart.report.request_paths import Journey, journeys
 from tests.browser.conftest import Opened, prefer
 from tests.browser.test_accessible import CHECK, OPEN
 from tests.browser.test_accessible import axe as axe  # noqa: PLC0414  (a fixture)

@@ -9,7 +9,7 @@ import pytest
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page import swimlanes
 from conchart.outputs.page.page import render
-from conchart.telling.remarks import remarks
+from conchart.report.remarks import remarks
 from conchart.words.phases import PHASES
 from tests.charts.story import MS, Story, many
 from tests.charts.unpacked import Page

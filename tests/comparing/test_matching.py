@@ -1,7 +1,7 @@
 """Which server of the one capture is which of the other."""
 
 from conchart.questions.compare.matching import Placed, match
-from conchart.telling.servers import Server
+from conchart.report.servers import Server
 
 
 def placed(ip: str, port: int, *names: str, role: str = "server", tier: int = 0, datagrams: bool = False) -> Placed:

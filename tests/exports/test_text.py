@@ -15,7 +15,7 @@ from conchart.outputs.terminal.lanes import _Lane, _stretches
 from conchart.outputs.terminal.screen import LINES
 from conchart.outputs.terminal.strip import Axis, Stretch, draw_strip
 from conchart.outputs.terminal.words import clipped
-from conchart.telling.axis import TimeAxis
+from conchart.report.axis import TimeAxis
 from tests.charts.story import Story
 from tests.conftest import MS, ROOT, T0, TellTrace, analysed, empty_trace
 

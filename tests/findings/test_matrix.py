@@ -12,8 +12,8 @@ import pytest
 import conchart
 from conchart import Trace
 from conchart.analysis.findings.rule import Rule, load_rules
+from conchart.report.verdict import verdict
 from conchart.store.schema import SEVERITIES
-from conchart.telling.verdict import verdict
 from tests.conftest import CASES, IN_PLACES, name_of, places_of
 from tests.findings.matrix import Row, line, rows_of
 

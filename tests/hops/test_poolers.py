@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import conchart
-from conchart.telling.splits import splits
+from conchart.report.splits import splits
 from tests.conftest import ROOT
 from tests.hops.comparison import compare
 

@@ -21,7 +21,7 @@ from conchart.analysis.keys import cover
 from conchart.analysis.quality import appraise
 from conchart.cli import main
 from conchart.outputs.terminal.facts import facts
-from conchart.telling.remarks import remarks
+from conchart.report.remarks import remarks
 from tests.conftest import ROOT, empty_trace
 from tests.keys.secure import REQUEST, RESPONSE, Secure, ask_and_answer
 from tests.laws.files import Format

@@ -13,14 +13,14 @@ from conchart.analysis.sights import first_sights
 from conchart.errors import ConchartError
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal.screen import first_screen
+from conchart.report.axis import captured_ns
+from conchart.report.findings import findings, tally_findings
+from conchart.report.largest_wait import longest
+from conchart.report.overview import overview
+from conchart.report.servers import Server, servers, totals
+from conchart.report.splits import splits
+from conchart.report.verdict import verdict
 from conchart.store.sql import TO_GROUP
-from conchart.telling.axis import captured_ns
-from conchart.telling.findings import findings, tally_findings
-from conchart.telling.longest import longest
-from conchart.telling.overview import overview
-from conchart.telling.servers import Server, servers, totals
-from conchart.telling.splits import splits
-from conchart.telling.verdict import verdict
 from tests.conftest import CASES, capture_of, keys_of, name_of
 
 KEYED = [case for case in CASES if (case / "keys.log").exists() and not keys_of(case)]

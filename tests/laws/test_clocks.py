@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import conchart
 from conchart.outputs import PACKET_BY_PACKET, SUFFIXES
-from conchart.telling.axis import captured_ns, time_axis
+from conchart.report.axis import captured_ns, time_axis
 from tests.conftest import ROOT
 from tests.laws.files import Format
 from tests.laws.hello import Tls, application

@@ -11,7 +11,7 @@ import pytest
 
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal.screen import first_screen
-from conchart.telling.remarks import remarks
+from conchart.report.remarks import remarks
 from tests.conftest import ROOT, capture_of
 from tests.laws.messy import EPHEMERAL, SECOND, Capture, findings_of, moved, read, renumbered, told
 from tests.laws.test_beginning import captures

@@ -9,9 +9,9 @@ from conchart.errors import UsageError
 from conchart.questions.compare import compare
 from conchart.questions.compare.samples import samples
 from conchart.questions.predict import Change, predict
+from conchart.report.findings import findings
+from conchart.report.servers import Server, servers, totals
 from conchart.store.sql import SERVED
-from conchart.telling.findings import findings
-from conchart.telling.servers import Server, servers, totals
 from tests.conftest import ROOT
 
 CAPTURES = sorted(ROOT.glob("captures/*/*/input.pcap*"))

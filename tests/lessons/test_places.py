@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import conchart
-from conchart.telling.journeys import journeys
-from conchart.telling.places import spent
+from conchart.report.places import spent
+from conchart.report.request_paths import journeys
 from tests.conftest import ROOT, places_of
 from tests.lessons.running import conchart_commands, make_captures, run_conchart, skip_unless_root_with
 from tests.places.truth import Truth

@@ -6,8 +6,8 @@ import pytest
 
 import conchart
 from conchart import Trace
-from conchart.telling.ways import changes as told
-from conchart.telling.ways import disorders, queues
+from conchart.report.path_changes import changes as told
+from conchart.report.path_changes import disorders, queues
 from tests.conftest import ROOT, places_of
 from tests.places.truth import Packet, Truth, records
 

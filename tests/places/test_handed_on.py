@@ -9,7 +9,7 @@ import pytest
 
 import conchart
 from conchart import Trace
-from conchart.telling.places import clocks as told
+from conchart.report.places import clocks as told
 from tests.places.distortions import CAPTURES, clocks, drift, restored, signed
 from tests.places.truth import Truth, records
 

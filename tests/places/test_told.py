@@ -14,11 +14,11 @@ from conchart import Trace
 from conchart.outputs.terminal.ladder import print_ladder
 from conchart.outputs.terminal.sheet import Sheet
 from conchart.questions.explain import Ladder, connections, ladder
-from conchart.telling.axis import time_axis
-from conchart.telling.delays import delays
-from conchart.telling.journeys import MAX_ARROWS, journeys
-from conchart.telling.places import KINDS, Part, clocks, losses, spent
-from conchart.telling.whereabouts import Where, whereabouts
+from conchart.report.axis import time_axis
+from conchart.report.delays import delays
+from conchart.report.places import KINDS, Part, clocks, losses, spent
+from conchart.report.request_paths import MAX_ARROWS, journeys
+from conchart.report.whereabouts import Where, whereabouts
 from tests.conftest import ROOT, places_of
 
 PLACES = ROOT / "captures/places"

@@ -12,7 +12,7 @@ import pytest
 
 import conchart
 from conchart import Trace
-from conchart.telling.ways import changes as told
+from conchart.report.path_changes import changes as told
 from tests.conftest import ROOT, places_of
 from tests.laws.tunnels import TUNNELS
 from tests.places.truth import LINKS, records

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import conchart
-from conchart.telling.longest import longest
+from conchart.report.largest_wait import longest
 from tests.conftest import IN_PLACES, ROOT, name_of, places_of
 
 MS = 1_000_000

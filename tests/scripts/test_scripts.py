@@ -25,7 +25,7 @@ from conchart.outputs.page.packed import Packer, compress_json, counted_from
 from conchart.outputs.page.swimlanes import drawn_lanes, swimlanes
 from conchart.outputs.pictures.picture import picture_lanes
 from conchart.outputs.pictures.picture_rows import clients_of
-from conchart.telling.axis import time_axis
+from conchart.report.axis import time_axis
 from conchart.words.printable import printable
 from tests.conftest import ROOT, capture_of, empty_trace, name_of
 

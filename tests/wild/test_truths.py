@@ -13,7 +13,7 @@ import pytest
 
 import conchart
 from conchart import Trace
-from conchart.telling.verdict import State, verdict
+from conchart.report.verdict import State, verdict
 from tests.conftest import ROOT
 
 WILD = ROOT / "captures/wild"

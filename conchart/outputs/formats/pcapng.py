@@ -1,7 +1,7 @@
 """pcapng: the packets of the captures, with comments where phases, handshakes, stalls and findings are, for Wireshark.
 
 In: a trace, and its captures, which are read once more. Out: one file. The native core copies; what is said of packets
-is ``telling``'s.
+is ``report``'s.
 """
 
 import os
@@ -12,8 +12,8 @@ from conchart import _native
 from conchart.errors import CaptureError, UsageError
 from conchart.outputs.options import DrawOptions
 from conchart.reading.selection import told_selection
+from conchart.report.comments import comments
 from conchart.store.tables import Tables
-from conchart.telling.comments import comments
 from conchart.words.units import count_of
 
 

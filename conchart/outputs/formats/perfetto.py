@@ -21,9 +21,9 @@ from conchart.analysis.sights import once
 from conchart.outputs.formats.exchanges import ASKED, parts
 from conchart.outputs.formats.json import fetched, lines
 from conchart.outputs.packing import Lanes
+from conchart.report.axis import first_instant
 from conchart.store.sql import ANSWER
 from conchart.store.tables import Tables
-from conchart.telling.axis import first_instant
 from conchart.version import version
 from conchart.words.printable import endpoint
 

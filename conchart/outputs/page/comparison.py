@@ -12,7 +12,7 @@ from conchart.outputs.page.swimlanes import kinds_of_stalls
 from conchart.questions.compare.lanes import Lanes
 from conchart.questions.compare.model import Comparison, Hop
 from conchart.questions.compare.noise import CHANCE, Verdict
-from conchart.telling.servers import Server
+from conchart.report.servers import Server
 from conchart.words.phases import PHASES
 from conchart.words.stalls import COLOURS, STALLS
 from conchart.words.units import format_share

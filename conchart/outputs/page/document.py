@@ -25,7 +25,7 @@ from markupsafe import Markup
 
 from conchart.outputs.page.packed import compress_json
 from conchart.outputs.page.plotly_script import carried, policy_hash
-from conchart.telling.splits import STEPS
+from conchart.report.splits import STEPS
 from conchart.version import version
 from conchart.words.phases import PHASES
 from conchart.words.stalls import COLOURS

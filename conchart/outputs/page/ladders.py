@@ -10,9 +10,9 @@ from conchart.errors import MissingToolError
 from conchart.outputs.options import DrawOptions
 from conchart.questions.explain import Ladder, connections, count_complete, ladder
 from conchart.questions.explain.bytes import dissected
+from conchart.report import logs
+from conchart.report.axis import TimeAxis
 from conchart.store.tables import Tables
-from conchart.telling import logs
-from conchart.telling.axis import TimeAxis
 from conchart.words.printable import printable
 from conchart.words.units import count_of, format_count
 

@@ -5,7 +5,7 @@ counted in hundredths of a decade, so that what is read from them is right to ab
 """
 
 from conchart.outputs.limits import PAGE
-from conchart.telling.axis import TimeAxis
+from conchart.report.axis import TimeAxis
 from conchart.words.phases import PHASES
 
 PARTS = 500

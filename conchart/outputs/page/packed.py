@@ -12,8 +12,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from conchart._native import pack_columns
+from conchart.report.rows import MAX_TEXT
 from conchart.store.tables import Tables
-from conchart.telling.rows import MAX_TEXT
 from conchart.words.printable import printable
 
 _RAW = -15

@@ -14,16 +14,16 @@ from conchart.outputs.page import places
 from conchart.outputs.page.document import prepare, render_document
 from conchart.outputs.page.places import between
 from conchart.outputs.page.swimlanes import swimlanes
+from conchart.report.axis import captured_ns
+from conchart.report.findings import Finding, findings, tally_findings
+from conchart.report.overview import Overview, overview
+from conchart.report.remarks import remarks
+from conchart.report.rows import Row, rows
+from conchart.report.servers import Part, Server, headline, servers, shares, totals
+from conchart.report.splits import STEPS
+from conchart.report.stalls import stall_costs
+from conchart.report.verdict import ABOUT_THE_CAPTURE, verdict
 from conchart.store.tables import Tables
-from conchart.telling.axis import captured_ns
-from conchart.telling.findings import Finding, findings, tally_findings
-from conchart.telling.overview import Overview, overview
-from conchart.telling.remarks import remarks
-from conchart.telling.rows import Row, rows
-from conchart.telling.servers import Part, Server, headline, servers, shares, totals
-from conchart.telling.splits import STEPS
-from conchart.telling.stalls import stall_costs
-from conchart.telling.verdict import ABOUT_THE_CAPTURE, verdict
 from conchart.words.phases import PHASES
 from conchart.words.stalls import COLOURS, DETAIL, STALLS, stall_kind
 from conchart.words.units import SECOND, count_of, format_bytes, format_count, format_ns, format_share

@@ -10,11 +10,11 @@ from typing import Any
 from markupsafe import Markup
 
 from conchart.outputs.page.document import resource
+from conchart.report.axis import TimeAxis, time_axis
+from conchart.report.delays import Delays, delays
+from conchart.report.places import Clock, clocks, losses, spent, words_of
+from conchart.report.request_paths import Arrow, Journey, PlaceLane, Stay, journeys
 from conchart.store.tables import Tables
-from conchart.telling.axis import TimeAxis, time_axis
-from conchart.telling.delays import Delays, delays
-from conchart.telling.journeys import Arrow, Journey, PlaceLane, Stay, journeys
-from conchart.telling.places import Clock, clocks, losses, spent, words_of
 from conchart.words.phases import PHASES
 from conchart.words.printable import printable
 from conchart.words.units import count_of, format_bytes, format_ns

@@ -14,9 +14,9 @@ from conchart.outputs.page.document import page_style, resource
 from conchart.outputs.page.page import title_of
 from conchart.questions.predict import Bar, Prediction, Side
 from conchart.questions.predict.telling import assumptions, comparison, headline, question
+from conchart.report.rows import rows
+from conchart.report.stalls import stall_costs
 from conchart.store.tables import Tables
-from conchart.telling.rows import rows
-from conchart.telling.stalls import stall_costs
 from conchart.version import version
 from conchart.words.phases import PHASES
 from conchart.words.printable import endpoint

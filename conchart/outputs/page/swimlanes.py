@@ -21,14 +21,14 @@ from conchart.outputs.page.ladders import ladders
 from conchart.outputs.page.left_out import left_out
 from conchart.outputs.page.packed import Packer, counted_from
 from conchart.questions.explain.clocks import WHY
+from conchart.report import logs, owners, races, spans, tunnels
+from conchart.report.axis import TimeAxis, time_axis
+from conchart.report.messages import BY_EXCHANGE, are_there
+from conchart.report.queries import ALL, ASKED, BY_SHAPE, are_asked
+from conchart.report.servers import groups
+from conchart.report.splits import STEPS
 from conchart.store.sql import ANSWER, COSTLIEST, GOES_ON, SHAPE, TURNS, UNFINISHED, literal
 from conchart.store.tables import Tables
-from conchart.telling import logs, owners, races, spans, tunnels
-from conchart.telling.axis import TimeAxis, time_axis
-from conchart.telling.messages import BY_EXCHANGE, are_there
-from conchart.telling.queries import ALL, ASKED, BY_SHAPE, are_asked
-from conchart.telling.servers import groups
-from conchart.telling.splits import STEPS
 from conchart.words.phases import PHASES
 from conchart.words.stalls import DETAIL, LISTED, STALLS
 from conchart.words.units import format_count

@@ -24,11 +24,11 @@ from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.page import title_of
 from conchart.outputs.page.swimlanes import drawn_lanes, lane_rows, link_rows, phase_rows, stall_rows
 from conchart.outputs.pictures.picture_rows import GAP, HEADING, LEAST_LABELLED, Lane, Row, lay_rows
+from conchart.report.axis import TimeAxis, captured_ns, time_axis
+from conchart.report.findings import tally_findings
+from conchart.report.rows import rows
+from conchart.report.servers import groups, headline, servers, shares
 from conchart.store.tables import Tables
-from conchart.telling.axis import TimeAxis, captured_ns, time_axis
-from conchart.telling.findings import tally_findings
-from conchart.telling.rows import rows
-from conchart.telling.servers import groups, headline, servers, shares
 from conchart.words.phases import PHASES, PhaseKind
 from conchart.words.printable import endpoint
 from conchart.words.stalls import COLOURS, STALLS, stall_kind

@@ -26,9 +26,9 @@ from conchart.outputs.terminal.places import place_lines
 from conchart.outputs.terminal.queries import query_lines
 from conchart.outputs.terminal.screen import first_screen
 from conchart.outputs.terminal.sheet import Sheet, plain_console
+from conchart.report.servers import servers, totals
+from conchart.report.verdict import verdict
 from conchart.store.tables import Tables
-from conchart.telling.servers import servers, totals
-from conchart.telling.verdict import verdict
 
 
 def write_text(tables: Tables, path: Path, options: DrawOptions) -> None:

@@ -10,8 +10,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from conchart.outputs.terminal.words import both_ends, clipped
+from conchart.report.verdict import Entry, Verdict
 from conchart.store.tables import Tables
-from conchart.telling.verdict import Entry, Verdict
 from conchart.words.printable import printable
 from conchart.words.units import format_ns
 

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from conchart.outputs.terminal.strip import Axis, Stretch, draw_strip, swatch
 from conchart.outputs.terminal.words import both_ends, flow, names_text, wrapped
+from conchart.report.servers import Part, Server, headline, in_vain, shares
+from conchart.report.stalls import stall_costs
 from conchart.store.tables import Tables
-from conchart.telling.servers import Part, Server, headline, in_vain, shares
-from conchart.telling.stalls import stall_costs
 from conchart.words.units import count_of, format_ns, format_share
 
 

@@ -19,7 +19,7 @@ from conchart.outputs.terminal.strip import Axis, Stretch, draw_strip, swatch
 from conchart.outputs.terminal.words import fit, flow, names_text, wrapped
 from conchart.questions.compare.model import Comparison, FindingChange, Hop, Side
 from conchart.questions.compare.noise import Spread, Verdict
-from conchart.telling.servers import Server
+from conchart.report.servers import Server
 from conchart.words.phases import PHASE_BY_NAME, PHASES, PhaseKind
 from conchart.words.units import count_of, format_count, format_ns
 

@@ -7,11 +7,11 @@ from typing import Any
 from rich.text import Text
 
 from conchart.outputs.terminal.facts import RENEGOTIATION
+from conchart.report import logs, messages, races, spans, tunnels
+from conchart.report.owners import who
+from conchart.report.splits import STEPS
 from conchart.store.sql import ANSWER, MISSING
 from conchart.store.tables import Tables
-from conchart.telling import logs, messages, races, spans, tunnels
-from conchart.telling.owners import who
-from conchart.telling.splits import STEPS
 from conchart.words.printable import endpoint, printable
 from conchart.words.stalls import DETAIL, LISTED, stall_kind
 from conchart.words.units import count_of, format_bytes, format_ns

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from conchart.report.axis import captured_ns
+from conchart.report.overview import Overview, overview
+from conchart.report.remarks import remarks
 from conchart.store.sql import TO_GROUP
 from conchart.store.tables import Tables
-from conchart.telling.axis import captured_ns
-from conchart.telling.overview import Overview, overview
-from conchart.telling.remarks import remarks
 from conchart.words.printable import printable
 from conchart.words.units import count_of, format_bytes, format_count, format_instant, format_ns
 

@@ -6,8 +6,8 @@ from rich.text import Text
 
 from conchart.outputs.terminal.answer import STYLES
 from conchart.outputs.terminal.words import wrapped
+from conchart.report.findings import Finding, findings
 from conchart.store.tables import Tables
-from conchart.telling.findings import Finding, findings
 
 _MOST_FRAMES = 5
 _INDENT = "  "

@@ -12,10 +12,10 @@ from rich.text import Text
 
 from conchart.outputs.terminal.strip import Axis, Stretch, draw_strip, swatch
 from conchart.outputs.terminal.words import clipped, fit, flow, names_text
+from conchart.report.axis import TimeAxis, time_axis
+from conchart.report.owners import who
 from conchart.store.sql import COSTLIEST
 from conchart.store.tables import Tables
-from conchart.telling.axis import TimeAxis, time_axis
-from conchart.telling.owners import who
 from conchart.words.phases import PHASES
 from conchart.words.printable import endpoint, printable
 from conchart.words.units import count_of, format_ns, format_tick, tick_step

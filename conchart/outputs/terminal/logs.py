@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from conchart.outputs.terminal.words import clipped, wrapped
+from conchart.report import logs
 from conchart.store.tables import Tables
-from conchart.telling import logs
 from conchart.words.printable import printable
 
 TITLE = "What the access log says, and what the wire says (the largest differences first)"

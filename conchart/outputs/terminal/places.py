@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from conchart.outputs.terminal.words import clipped, wrapped
+from conchart.report.path_changes import changes, disorders, queues
+from conchart.report.places import clocks, losses, spent
 from conchart.store.tables import Tables
-from conchart.telling.places import clocks, losses, spent
-from conchart.telling.ways import changes, disorders, queues
 from conchart.words.printable import printable
 
 TITLE = "Where it was spent (hosts, and paths between places)"

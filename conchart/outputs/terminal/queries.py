@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from rich.text import Text
 
 from conchart.outputs.terminal.words import clipped, wrapped
+from conchart.report.queries import ALL, queries, stores
 from conchart.store.tables import Tables
-from conchart.telling.queries import ALL, queries, stores
 from conchart.words.units import count_of, format_ns
 
 _OF_EACH = 5

@@ -19,9 +19,9 @@ from conchart.outputs.terminal.places import TITLE as PLACES
 from conchart.outputs.terminal.places import place_lines
 from conchart.outputs.terminal.queries import brief_queries
 from conchart.outputs.terminal.words import clipped
+from conchart.report.servers import alike
+from conchart.report.verdict import verdict
 from conchart.store.tables import Tables
-from conchart.telling.servers import alike
-from conchart.telling.verdict import verdict
 from conchart.words.units import count_of
 
 LINES = 40

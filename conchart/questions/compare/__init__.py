@@ -16,12 +16,12 @@ from conchart.questions.compare.matching import Match, Placed, match, placed_ser
 from conchart.questions.compare.model import Comparison, Difference, Hop, Side
 from conchart.questions.compare.noise import judge, spread
 from conchart.questions.compare.samples import MEASURES, Endpoint, Samples, samples
+from conchart.report.axis import captured_ns
+from conchart.report.overview import Overview, overview
+from conchart.report.rows import MAX_TEXT
+from conchart.report.servers import Server
 from conchart.store.sql import STATED
 from conchart.store.tables import Tables
-from conchart.telling.axis import captured_ns
-from conchart.telling.overview import Overview, overview
-from conchart.telling.rows import MAX_TEXT
-from conchart.telling.servers import Server
 from conchart.words.printable import printable
 from conchart.words.units import count_of
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from conchart.questions.compare.model import FindingChange, Hop
 from conchart.questions.compare.samples import Endpoint
+from conchart.report.rows import Row, rows
 from conchart.store.tables import Tables
-from conchart.telling.rows import Row, rows
 from conchart.words.printable import endpoint
 
 _SEVERITIES = ("note", "warning", "serious")

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from conchart.questions.compare.model import Headline, Hop
 from conchart.questions.compare.noise import Verdict
-from conchart.telling.servers import HEADLINES, Server
+from conchart.report.servers import HEADLINES, Server
 from conchart.words.units import count_of, format_count, format_ns, format_share
 
 _LEAST_SHARE = Fraction(1, 5)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conchart.questions.compare.samples import Endpoint
+from conchart.report.axis import time_axis
 from conchart.store.sql import COSTLIEST
 from conchart.store.tables import Tables
-from conchart.telling.axis import time_axis
 from conchart.words.printable import endpoint
 from conchart.words.stalls import DETAIL, LISTED, StallKind, stall_kind
 

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from conchart.report.servers import Server, servers
 from conchart.store.tables import Tables
-from conchart.telling.servers import Server, servers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from conchart.questions.compare.lanes import Lanes
 from conchart.questions.compare.noise import Spread, Verdict
 from conchart.questions.compare.samples import Measure
-from conchart.telling.servers import Server
+from conchart.report.servers import Server
 from conchart.words.units import count_of, format_count, format_ns
 
 _COUNTS = {

@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from conchart.questions.explain.connection import Connection
 from conchart.questions.explain.spans import SIDES, Spans
-from conchart.telling.rows import Row
+from conchart.report.rows import Row
 
 HELLO_RETRY = "HelloRetryRequest"
 

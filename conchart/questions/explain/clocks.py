@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from conchart.questions.explain.connection import Connection
-from conchart.telling.rows import Row
+from conchart.report.rows import Row
 
 WHY = (
     "curl and browsers look from the client: between a packet of theirs and the answer lies the way to the capture "

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from conchart.analysis.whereabouts import DOUBTS
+from conchart.report.messages import BY_EXCHANGE
+from conchart.report.races import OF_STREAMS
+from conchart.report.rows import Row, rows
+from conchart.report.whereabouts import PARTS
 from conchart.store.sql import ANSWER, COSTLIEST, UNFINISHED
 from conchart.store.tables import Tables
-from conchart.telling.messages import BY_EXCHANGE
-from conchart.telling.races import OF_STREAMS
-from conchart.telling.rows import Row, rows
-from conchart.telling.whereabouts import PARTS
 from conchart.words.stalls import DETAIL
 
 _TABLES = {
@@ -74,9 +74,9 @@ class Connection:
     http3_frames: list[Row]
     lost_packets: list[Row]
     races: list[Row]
-    """Those that it won or lost, as ``telling.races`` selects them."""
+    """Those that it won or lost, as ``report.races`` selects them."""
     said: list[Row]
-    """Of each exchange with messages of gRPC or WebSocket, what ``telling.messages`` selects."""
+    """Of each exchange with messages of gRPC or WebSocket, what ``report.messages`` selects."""
     phases: list[Row]
     stalls: list[Row]
     places: list[Row]

@@ -13,10 +13,10 @@ from conchart.questions.explain.connection import Connection
 from conchart.questions.explain.quic import sealed
 from conchart.questions.explain.rungs import Rung, rungs, several_places
 from conchart.questions.explain.silences import Silence, silences
-from conchart.telling import races, tunnels
-from conchart.telling.messages import told
-from conchart.telling.rows import Row
-from conchart.telling.whereabouts import where
+from conchart.report import races, tunnels
+from conchart.report.messages import told
+from conchart.report.rows import Row
+from conchart.report.whereabouts import where
 from conchart.words.printable import endpoint
 from conchart.words.stalls import stall_kind
 from conchart.words.units import count_of, format_ns

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from conchart.questions.explain.connection import Connection
-from conchart.telling.rows import Row
+from conchart.report.rows import Row
 from conchart.words.printable import printable
 from conchart.words.units import format_bytes, format_count
 

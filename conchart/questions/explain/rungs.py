@@ -11,7 +11,7 @@ from conchart.questions.explain.cargo import Cargo
 from conchart.questions.explain.connection import Connection
 from conchart.questions.explain.meanings import meaning
 from conchart.questions.explain.quic import told_of
-from conchart.telling.rows import Row
+from conchart.report.rows import Row
 from conchart.words.units import format_bytes, format_count, format_ns
 
 _MARKS = {

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from conchart.questions.explain.connection import Connection
 from conchart.questions.explain.rungs import Rung
-from conchart.telling.rows import Row
+from conchart.report.rows import Row
 from conchart.words.stalls import stall_kind
 from conchart.words.units import format_ns
 

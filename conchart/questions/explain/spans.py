@@ -8,7 +8,7 @@ from collections import defaultdict
 from heapq import heappop, heappush
 from itertools import accumulate
 
-from conchart.telling.rows import Row
+from conchart.report.rows import Row
 
 SIDES = {"request": "client", "response": "server"}
 """Who sends what."""

@@ -60,7 +60,7 @@ function tunnelFacts(x) {
   return `tunnel ${x.tunnel}, open after ${brief(x.tunnel_ns)}: ${sides.join(", ")}`;
 }
 
-/** Parts of the difference between log and wire, in words; `telling/logs.py` has the same. */
+/** Parts of the difference between log and wire, in words; `report/logs.py` has the same. */
 const EXPLAINED = {
   setup_ns: "set-up of the connection", queued_ns: "queue before the server read it", buffered_ns: "response still in buffers",
   network_ns: "way between client and capture", clock_ns: "clocks",

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from conchart.report.rows import rows
 from conchart.store.tables import Tables
-from conchart.telling.rows import rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

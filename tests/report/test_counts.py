@@ -3,7 +3,7 @@
 import re
 
 from conchart import Trace
-from conchart.telling.findings import findings
+from conchart.report.findings import findings
 from conchart.words.units import format_ns
 
 COUNTED = re.compile(

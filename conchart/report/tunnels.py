@@ -3,8 +3,8 @@
 In: rows of ``exchanges``. Out: the sentence of the terminal and of ladders.
 """
 
+from conchart.report.rows import Row
 from conchart.store.tables import Tables
-from conchart.telling.rows import Row
 from conchart.words.printable import printable
 from conchart.words.units import count_of, format_bytes, format_ns
 

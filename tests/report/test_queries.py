@@ -6,9 +6,9 @@ import pytest
 
 from conchart import Trace, read
 from conchart.outputs.terminal.queries import brief_queries, query_lines
+from conchart.report import queries as module
+from conchart.report.queries import Query, queries, stores
 from conchart.store.sql import SHAPE
-from conchart.telling import queries as module
-from conchart.telling.queries import Query, queries, stores
 from tests.charts.story import MS, Story
 from tests.conftest import ROOT, TellTrace
 

@@ -3,8 +3,8 @@
 In: the table ``races``. Out: a sentence of the terminal, of ladders and of the page, for either connection.
 """
 
+from conchart.report.rows import Row
 from conchart.store.tables import Tables
-from conchart.telling.rows import Row
 from conchart.words.printable import printable
 from conchart.words.units import count_of, format_bytes, format_ns
 

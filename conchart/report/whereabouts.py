@@ -6,9 +6,9 @@ In: the tables ``whereabouts``, ``phases``, ``paths``. Out: :class:`Where`; noth
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from conchart.report.places import TURNED, Part
+from conchart.report.rows import Row, rows
 from conchart.store.tables import Tables
-from conchart.telling.places import TURNED, Part
-from conchart.telling.rows import Row, rows
 from conchart.words.units import format_ns
 
 PARTS = f"""

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+from conchart.report.axis import TimeAxis
+from conchart.report.rows import rows
 from conchart.store.tables import Tables
-from conchart.telling.axis import TimeAxis
-from conchart.telling.rows import rows
 from conchart.words.printable import printable
 from conchart.words.units import count_of, format_count, format_ns
 

@@ -2,8 +2,8 @@
 
 import conchart
 from conchart.outputs.terminal.lanes import lanes
-from conchart.telling.axis import first_instant, time_axis
-from conchart.telling.overview import overview
+from conchart.report.axis import first_instant, time_axis
+from conchart.report.overview import overview
 from tests.conftest import MS, ROOT, STORY, T0, empty_trace
 
 CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"

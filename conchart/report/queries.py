@@ -6,9 +6,9 @@ In: connections, exchanges, links. Out: :class:`Query`, the costliest first. A c
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from conchart.report.rows import rows
 from conchart.store.sql import ASKING, OF_STORE, SHAPE, STARTING
 from conchart.store.tables import Tables
-from conchart.telling.rows import rows
 from conchart.words.printable import endpoint
 from conchart.words.units import count_of, format_count, format_ns
 

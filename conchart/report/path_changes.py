@@ -6,8 +6,8 @@ places and direction; none where nobody named places.
 
 from collections.abc import Iterator
 
+from conchart.report.rows import Row, rows
 from conchart.store.tables import Tables
-from conchart.telling.rows import Row, rows
 from conchart.words.printable import printable
 from conchart.words.units import count_of, format_ns
 

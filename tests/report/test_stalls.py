@@ -2,7 +2,7 @@
 
 import pytest
 
-from conchart.telling.stalls import stall_costs
+from conchart.report.stalls import stall_costs
 from tests.charts.story import MS, Story
 from tests.conftest import TellTrace
 

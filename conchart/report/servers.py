@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from conchart.report.rows import Columns, Row, columns, rows
+from conchart.report.splits import Split, splits
 from conchart.store.sql import ANSWERED, USERS_WAITED, literal
 from conchart.store.tables import Tables
-from conchart.telling.rows import Columns, Row, columns, rows
-from conchart.telling.splits import Split, splits
 from conchart.words.phases import PHASES, PhaseKind
 from conchart.words.printable import endpoint
 from conchart.words.stalls import stall_kind

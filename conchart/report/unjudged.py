@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from conchart.report.rows import rows
 from conchart.store.tables import Tables
-from conchart.telling.rows import rows
 from conchart.words.unjudged import unjudged_words
 
 

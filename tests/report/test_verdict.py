@@ -4,9 +4,9 @@ from collections import Counter
 from typing import Any
 
 from conchart import Trace
-from conchart.telling.remarks import Remark
-from conchart.telling.splits import splits
-from conchart.telling.verdict import missing, verdict
+from conchart.report.remarks import Remark
+from conchart.report.splits import splits
+from conchart.report.verdict import missing, verdict
 from tests.charts.story import MS, Story
 from tests.conftest import TellTrace
 

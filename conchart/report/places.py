@@ -7,9 +7,9 @@ In: the tables ``places``, ``clocks``, ``paths``, ``whereabouts``, ``losses``. O
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from conchart.report.rows import rows
 from conchart.store.sql import OF_USERS
 from conchart.store.tables import Tables
-from conchart.telling.rows import rows
 from conchart.words.printable import endpoint, printable
 from conchart.words.units import count_of, format_count, format_ns, format_share
 

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from conchart.report.rows import Row, rows
 from conchart.store.schema import SEVERITIES
 from conchart.store.sql import SURE, literal
 from conchart.store.tables import Tables
-from conchart.telling.rows import Row, rows
 from conchart.words.phases import UNDER_WAY
 from conchart.words.printable import endpoint, named_endpoint
 from conchart.words.units import count_of, format_ns, format_range, format_share

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from conchart.report.findings import Finding, Tally, by_severity, findings, tally_findings
+from conchart.report.largest_wait import Aspect, Longest, longest
+from conchart.report.remarks import Remark, remarks
+from conchart.report.servers import in_vain, totals
+from conchart.report.unjudged import Unjudged, unjudged
 from conchart.store.schema import SEVERITIES
 from conchart.store.sql import ANSWERED, UNREAD, literal
 from conchart.store.tables import Tables
-from conchart.telling.findings import Finding, Tally, by_severity, findings, tally_findings
-from conchart.telling.longest import Aspect, Longest, longest
-from conchart.telling.remarks import Remark, remarks
-from conchart.telling.servers import in_vain, totals
-from conchart.telling.unjudged import Unjudged, unjudged
 from conchart.words.units import SECOND, count_of, format_ns, format_share
 
 MOST_FINDINGS = 3

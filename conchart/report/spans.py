@@ -3,8 +3,8 @@
 In: the table ``spans``. Out: SQL for all who tell of them, and the sentence of the terminal.
 """
 
+from conchart.report.rows import Row
 from conchart.store.tables import Tables
-from conchart.telling.rows import Row
 from conchart.words.printable import printable
 from conchart.words.units import format_ns
 

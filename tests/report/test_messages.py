@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import conchart
-from conchart.telling.messages import BY_EXCHANGE, are_there, told
-from conchart.telling.rows import rows
+from conchart.report.messages import BY_EXCHANGE, are_there, told
+from conchart.report.rows import rows
 from tests.conftest import ROOT
 
 CALLS = ROOT / "captures/messages/grpc/input.pcap"

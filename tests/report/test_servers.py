@@ -2,7 +2,7 @@
 
 import pytest
 
-from conchart.telling.servers import Totals, groups, headline, in_vain, servers, shares, totals
+from conchart.report.servers import Totals, groups, headline, in_vain, servers, shares, totals
 from tests.charts.story import MS, US, Story
 from tests.conftest import TellTrace
 

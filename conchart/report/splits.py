@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from conchart.report.rows import rows
 from conchart.store.sql import STORES
 from conchart.store.tables import Tables
-from conchart.telling.rows import rows
 from conchart.words.phases import PHASE_BY_NAME
 from conchart.words.printable import endpoint
 from conchart.words.units import count_of, format_count, format_ns

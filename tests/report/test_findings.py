@@ -6,7 +6,7 @@ import pytest
 
 import conchart
 from conchart import Trace
-from conchart.telling.findings import Finding, Tally, by_severity, findings, tally_findings
+from conchart.report.findings import Finding, Tally, by_severity, findings, tally_findings
 from tests.charts.story import MS
 from tests.conftest import ROOT, empty_trace
 

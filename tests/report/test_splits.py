@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import conchart
-from conchart.telling.longest import longest
-from conchart.telling.servers import totals
-from conchart.telling.splits import Split, splits
+from conchart.report.largest_wait import longest
+from conchart.report.servers import totals
+from conchart.report.splits import Split, splits
 from tests.conftest import ROOT
 
 KNOWN = Split(

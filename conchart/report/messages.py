@@ -3,8 +3,8 @@
 In: the table ``exchange_messages``. Out: SQL for all who tell of them, and the sentence of the terminal and of ladders.
 """
 
+from conchart.report.rows import Row
 from conchart.store.tables import Tables
-from conchart.telling.rows import Row
 from conchart.words.units import count_of, format_bytes, format_ns
 
 BY_EXCHANGE = """

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from conchart.report.rows import Row, rows
 from conchart.store.tables import Tables
-from conchart.telling.rows import Row, rows
 from conchart.words.printable import printable
 from conchart.words.units import count_of, format_ns
 

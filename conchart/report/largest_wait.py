@@ -11,11 +11,11 @@ of it, or is named. The largest phase at a server is named in any case.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from conchart.report.places import spent
+from conchart.report.rows import Row, rows
+from conchart.report.splits import POOL_WAIT, Split, splits
 from conchart.store.sql import OF_USERS, OPENING, OUTERMOST, RESUMED, SERVED, SURE, UNFINISHED
 from conchart.store.tables import Tables
-from conchart.telling.places import spent
-from conchart.telling.rows import Row, rows
-from conchart.telling.splits import POOL_WAIT, Split, splits
 from conchart.words.phases import PHASE_BY_NAME, UNDER_WAY
 from conchart.words.printable import endpoint, named_endpoint, printable
 from conchart.words.stalls import DETAIL, stall_kind
