@@ -15,6 +15,7 @@ import pytest
 import conchart
 from conchart.outputs.terminal.facts import facts
 from conchart.report.remarks import remarks
+from conchart.report.report import Report
 from tests.conftest import MS
 
 Side = Literal["client", "server"]
@@ -145,7 +146,7 @@ def test_an_acknowledgement_after_missing_packets_tells_no_time(tmp_path: Path) 
 @pytest.mark.parametrize("side", ["client", "server"])
 def test_the_capture_is_said_to_have_one_direction(side: Side, tmp_path: Path) -> None:
     with conchart.read(one_side("reverse-proxy/http", side, tmp_path)) as trace:
-        assert dict(facts(trace))["Quality"].startswith("2 connections with one direction only: Capture both")
+        assert dict(facts(Report(trace)))["Quality"].startswith("2 connections with one direction only: Capture both")
         titles = [remark.title for remark in remarks(trace)]
     assert "2 connections with one direction only" in titles
     assert not [title for title in titles if "acknowledged but not captured" in title], "that says nothing new"

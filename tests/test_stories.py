@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from conchart import DrawOptions, Trace
 from conchart.outputs.terminal.screen import LINES, first_screen
 from conchart.outputs.terminal.sheet import PLAIN_WIDTH
+from conchart.report.report import Report
 from tests.conftest import CASES, T0
 from tests.exact import COLUMNS, MOST_ROWS, exact
 from tests.hops.comparison import assert_no_circle
@@ -44,7 +45,7 @@ def test_a_story_is_one_screen_with_an_answer(case: Path) -> None:
 
 @pytest.mark.thorough
 def test_a_terminal_of_80_columns_shows_one_screen(every_trace: Trace) -> None:
-    lines = [line.plain for line in first_screen(every_trace, 80, colours=True, options=DrawOptions())]
+    lines = [line.plain for line in first_screen(Report(every_trace), 80, colours=True, options=DrawOptions())]
     assert len(lines) <= LINES
     assert max(map(cell_len, lines)) <= 80
 

@@ -18,6 +18,7 @@ from conchart.outputs.terminal.logs import lines_of
 from conchart.outputs.terminal.sheet import Sheet
 from conchart.questions.explain import Ladder, connections, ladder
 from conchart.questions.explain.bytes import dissected, segments
+from conchart.report import logs
 from conchart.trace import Trace
 from conchart.words.printable import printable
 from conchart.words.units import count_of
@@ -90,7 +91,8 @@ def _found(trace: Trace, stream: int) -> Ladder:
 def _print(trace: Trace, found: Ladder, console: Console, *, verbose: bool) -> None:
     sheet = Sheet(console)
     print_ladder(found, sheet)
-    sheet.section("What the access log says of its requests", lines_of(trace, found.stream, sheet.width))
+    logged = logs.of_stream(trace, found.stream)
+    sheet.section("What the access log says of its requests", lines_of(logged, sheet.width))
     if not verbose:
         return
     print_segments(segments(trace, found.stream), sheet)

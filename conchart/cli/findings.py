@@ -18,6 +18,7 @@ from conchart.cli.reading import ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
 from conchart.outputs.terminal import print_findings
+from conchart.report.report import report_of
 from conchart.words.printable import printable, printable_lines
 from conchart.words.units import format_ns
 
@@ -52,8 +53,8 @@ def findings(*, names: tuple[str, ...], selection: dict[str, Any]) -> None:
     elif len(names) == 1 and not (names[0] == "-" or Path(names[0]).exists() or set(names[0]) & {os.sep, "."}):
         raise UsageError(f"{names[0]!r} is neither a rule nor a capture; 'conchart findings' lists the rules")
     else:
-        with read_captures(names, selection) as trace:
-            print_on(terminal(), partial(print_findings, trace))
+        with read_captures(names, selection) as trace, report_of(trace) as report:
+            print_on(terminal(), partial(print_findings, report))
 
 
 def page(rule: Rule) -> str:

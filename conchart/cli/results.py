@@ -20,7 +20,7 @@ from conchart.files.paths import temporary_folder
 from conchart.outputs import FORMATS, SUFFIXES, check, check_dump, dump, form_of, prepare, wants_packets
 from conchart.outputs.options import DrawOptions
 from conchart.report.axis import captured_ns
-from conchart.report.verdict import verdict
+from conchart.report.report import report_of
 from conchart.store.schema import SEVERITIES, TABLES
 from conchart.trace import Trace, read
 from conchart.words.printable import printable
@@ -97,7 +97,8 @@ class Results:
             empty = folder / ".rehearsal"
             empty.write_bytes(struct.pack("=IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1))
             with read(empty, packets=True) as trace:
-                print_summary(trace, plain_console(io.StringIO()), replace(self.options, verbose=True))
+                with report_of(trace, names=self.options.names) as report:
+                    print_summary(report, plain_console(io.StringIO()), replace(self.options, verbose=True))
                 for output in self.outputs:
                     with suppress(ConchartError):  # some formats refuse a capture without packets
                         if output == "-":
@@ -142,7 +143,8 @@ class Results:
         from conchart.outputs.terminal import print_summary
 
         trace.provide("findings")  # a rule that is wrong is told before anything is printed
-        print_on(terminal(), partial(print_summary, trace, options=self.options))
+        with report_of(trace, names=self.options.names) as report:
+            print_on(terminal(), partial(print_summary, report, options=self.options))
 
 
 _WRITING = (
@@ -250,7 +252,9 @@ def _fails(trace: Trace, least: str) -> bool:
     if names:
         click.echo(f"conchart: --fail-on {least}: {', '.join(names)}", err=True)
         return True
-    if verdict(trace).state == "nobody served":
+    with report_of(trace) as report:
+        state = report.verdict.state
+    if state == "nobody served":
         click.echo(f"conchart: --fail-on {least}: nobody was served", err=True)
         return True
     return False

@@ -22,6 +22,7 @@ from conchart.files.unfinished import Undone
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal import print_summary
 from conchart.reading.live.growing import Growing
+from conchart.report.report import report_of
 from conchart.trace import Trace, Watch, read
 from conchart.words.printable import printable
 from conchart.words.units import SECOND, count_of, format_ns
@@ -107,8 +108,8 @@ class _Screen:
         """Take the summary of the capture so far."""
         size = self._console.size
         page = Console(file=StringIO(), width=size.width, force_terminal=True)
-        with page.capture() as captured:
-            print_summary(trace, page, self._options)
+        with page.capture() as captured, report_of(trace, names=self._options.names) as report:
+            print_summary(report, page, self._options)
         self._summary = captured.get().split("\n")
         ((self._packets,),) = trace.sql("SELECT sum(packets)::BIGINT FROM captures").fetchall()
 

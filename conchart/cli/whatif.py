@@ -13,7 +13,7 @@ from conchart.errors import UsageError
 from conchart.outputs.predictions import SUFFIXES, check, write
 from conchart.outputs.terminal.predictions import print_prediction
 from conchart.questions.predict import Change, predict
-from conchart.questions.predict.telling import headline
+from conchart.questions.predict.sentences import headline
 from conchart.words.printable import printable
 from conchart.words.units import parse_duration
 

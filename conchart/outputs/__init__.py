@@ -23,13 +23,15 @@ from conchart.outputs.formats.qlog import dump_qlog, dump_sqlog
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page import prepare_page, write_page
 from conchart.outputs.pictures import check_drawing, write_png, write_svg
+from conchart.report.report import report_of
 from conchart.store.tables import Tables
 
 
 def _write_text(tables: Tables, path: Path, options: DrawOptions) -> None:
     from conchart.outputs.terminal import write_text  # not above: nothing else needs rich, which takes a while
 
-    write_text(tables, path, options)
+    with report_of(tables, names=options.names) as report:
+        write_text(report, path, options)
 
 
 ONE_TABLE: dict[str, Callable[[Tables, str, Path], None]] = {".csv": write_csv, ".parquet": write_parquet}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from conchart.errors import MissingToolError, UsageError
 from conchart.report.axis import first_instant
-from conchart.report.verdict import verdict
+from conchart.report.report import report_of
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASES
 from conchart.words.printable import printable
@@ -40,7 +40,8 @@ _TIMES = """
 
 def as_html(tables: Tables) -> str:
     """Give the answer as a small table: waits, the worst findings, the time in each phase."""
-    told = verdict(tables)
+    with report_of(tables) as report:
+        told = report.verdict
     connections = tables.count("connections")
     titles = {phase.name: phase.title for phase in PHASES}
     rows = [

@@ -12,7 +12,7 @@ from conchart.files.whole import whole_file
 from conchart.outputs.terminal.predictions import print_prediction
 from conchart.outputs.terminal.sheet import plain_console
 from conchart.questions.predict import Bar, Prediction, Side
-from conchart.questions.predict.telling import assumptions, question
+from conchart.questions.predict.sentences import assumptions, question
 from conchart.store.schema import SCHEMA_VERSION
 from conchart.store.tables import Tables
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from conchart.report.rows import Row, rows
 from conchart.store.schema import SEVERITIES
-from conchart.store.sql import SURE, literal
+from conchart.store.sql import SURE
 from conchart.store.tables import Tables
 from conchart.words.phases import UNDER_WAY
 from conchart.words.printable import endpoint, named_endpoint
@@ -155,9 +155,7 @@ _FINDINGS = """
         shared_ns, vain_ns, waited_ns, each_ns, low_ns, high_ns, confidence,
         unfinished, coalesce(who, '') AS who, evidence, why,
         CASE WHEN advice IS NULL THEN [] ELSE string_split(advice, chr(10)) END AS fixes
-    FROM findings WHERE coalesce(root, number) IN (
-        SELECT number FROM findings WHERE root IS NULL AND severity IN ({severities}) ORDER BY ALL {limit})
-    ORDER BY root IS NULL, number
+    FROM findings ORDER BY root IS NULL, number
 """
 
 
@@ -170,27 +168,18 @@ class Tally:
     count: int
 
 
-def tally_findings(tables: Tables, *, without: Iterable[Finding] = ()) -> list[Tally]:
+def tally_findings(listed: Iterable[Finding], *, without: Iterable[Finding] = ()) -> list[Tally]:
     """Count what stands for itself, but for some findings: by severity and title, the worst first."""
-    left = ", ".join(str(finding.number) for finding in without) or "-1"
-    found = tables.fetch(
-        f"""
-        SELECT severity, title, count(*) FROM findings WHERE root IS NULL AND number NOT IN ({left})
-        GROUP BY ALL ORDER BY min(number)
-        """
-    )
-    return [Tally(severity=severity, title=title, count=count) for severity, title, count in found]
+    left_out = {finding.number for finding in without}
+    counts = Counter((one.severity, one.title) for one in listed if one.number not in left_out)
+    return [Tally(severity=severity, title=title, count=count) for (severity, title), count in counts.items()]
 
 
-def findings(
-    tables: Tables, *, names: bool = True, most: int | None = None, severities: Iterable[str] = SEVERITIES
-) -> list[Finding]:
-    """List what stands for itself, worst first, with what it brings with it; of more than ``most``, the first ones."""
-    limit = "" if most is None else f"LIMIT {most}"
-    query = _FINDINGS.format(limit=limit, severities=", ".join(map(literal, severities)))
+def findings(tables: Tables, *, names: bool = True) -> list[Finding]:
+    """List what stands for itself, worst first, with what it brings with it."""
     inside: dict[int, list[Finding]] = {}
     listed: list[Finding] = []
-    for row in rows(tables, query):
+    for row in rows(tables, _FINDINGS):
         root = row.pop("root")
         found = _finding(row, tuple(inside.get(row["number"], ())), names=names)
         (listed if root is None else inside.setdefault(root, [])).append(found)

@@ -8,13 +8,14 @@ the way to what stands behind it, that, attempts at it that came to nothing) is 
 of it, or is named. The largest phase at a server is named in any case.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from conchart.report.places import spent
+from conchart.report.places import Part as Spot
+from conchart.report.places import Spent, spent
 from conchart.report.rows import Row, rows
-from conchart.report.splits import POOL_WAIT, Split, splits
-from conchart.store.sql import OF_USERS, OPENING, OUTERMOST, RESUMED, SERVED, SURE, UNFINISHED
+from conchart.report.splits import POOL_WAIT, Split, Splits, splits
+from conchart.store.sql import OF_USERS, OPENING, RESUMED, SERVED, SURE, UNFINISHED
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASE_BY_NAME, UNDER_WAY
 from conchart.words.printable import endpoint, named_endpoint, printable
@@ -137,7 +138,6 @@ _LARGEST_WAIT = "Largest wait"
 _LONGEST_REQUEST = 50
 """Characters of a request that are told."""
 _EVERYWHERE: Row = {"ip": None, "port": None}
-_OUTERMOST = f"SEMI JOIN (FROM servers WHERE {OUTERMOST}) AS users USING (server_ip, server_port)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +155,16 @@ _HOPS = {
     "backend": _Hop("the backend", lambda split: split.backend_ns),
     "way": _Hop("connecting to the backend", lambda split: split.connect_ns + split.tls_ns),
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Known:
+    """What all parts are looked up in."""
+
+    tables: Tables
+    splits: Splits
+    places: Sequence[Spent]
+    names: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,29 +187,51 @@ class _Part:
         return frozenset((*phase, *server))
 
 
-def longest(tables: Tables, waited_ns: int, *, names: bool = True) -> list[Longest]:
-    """Name the largest wait, and whatever has half of all and is neither explained nor named yet, the largest first."""
-    found = sorted(_named(tables, waited_ns, names=names), key=lambda one: -one.ns)
+def longest(
+    tables: Tables,
+    waited_ns: int,
+    *,
+    names: bool = True,
+    split: Splits | None = None,
+    places: Sequence[Spent] | None = None,
+) -> list[Longest]:
+    """Name the largest wait, and whatever has half of all and is neither explained nor named yet, the largest first.
+
+    Args:
+        tables: Of the trace.
+        waited_ns: What users waited.
+        names: With names found in the capture.
+        split: What the waits at fronts consist of, if that is known already.
+        places: Where the time was spent, if that is known already.
+    """
+    known = _Known(
+        tables=tables,
+        splits=splits(tables) if split is None else split,
+        places=(spent(tables) if tables.have_places else ()) if places is None else places,
+        names=names,
+    )
+    found = sorted(_named(known, waited_ns), key=lambda one: -one.ns)
     smaller = [
         replace(one, title=one.title.replace(_LARGEST_WAIT, f"{_LARGEST_WAIT} at one server")) for one in found[1:]
     ]
     return [*found[:1], *smaller]
 
 
-def _named(tables: Tables, waited_ns: int, *, names: bool) -> Iterator[Longest]:
+def _named(known: _Known, waited_ns: int) -> Iterator[Longest]:
     named: set[Aspect] = set()
-    for number, row in enumerate(rows(tables, _LARGEST)):
+    for number, row in enumerate(rows(known.tables, _LARGEST)):
         part = _Part(**row)
         is_silent = 2 * part.ns >= waited_ns and 2 * part.explained_ns < part.ns
         if not number or is_silent and not part.about <= named:
-            told = _told(tables, part, names=names)
+            told = _told(known, part)
             named |= told.about
             yield told
     if named:
-        yield from _behind(tables, waited_ns, named, names=names)
+        yield from _behind(known, waited_ns, named)
 
 
-def _told(tables: Tables, part: _Part, *, names: bool) -> Longest:
+def _told(known: _Known, part: _Part) -> Longest:
+    tables, names = known.tables, known.names
     asked: Row = {"ip": part.server_ip, "port": part.server_port}
     where = _called(part.server_ip, part.server_port, part.name, names=names)
     if not part.phase:
@@ -212,20 +244,26 @@ def _told(tables: Tables, part: _Part, *, names: bool) -> Longest:
     if part.phase == "idle" and stall:
         word = stall_kind(stall["kind"], stall["told_detail"]).word.capitalize()
     ((guessed,),) = tables.fetch(_GUESSED, of_phase)
-    hop, behind = _hop(tables, asked) if part.phase == "wait" and part.server_ip else ("", "")
+    hop, behind = _hop(known, asked) if part.phase == "wait" and part.server_ip else ("", "")
     own = _whose(tables, part, of_phase, held=stall is not None) if not behind else ""
-    said = [*_facts(tables, part.phase, asked), _place(tables, asked) or behind or own, _worst(worst, names=names)]
+    place = _place(known, asked)
+    spent_at, ns = "", part.ns
+    if place and 2 * place[0].total_ns >= place[1]:
+        # A phase is seen from one place. Where the line takes most of it, it is no wait for the server.
+        spent_at, ns = place[0].words, place[0].total_ns
+    said = [*_facts(tables, part.phase, asked), _went_by(place) or behind or own, _worst(worst, names=names)]
     if stall and 2 * stall["ns"] >= part.ns:
         kind = stall_kind(stall["kind"], stall["told_detail"])
         said.append(f"{kind.word} {format_ns(stall['ns'])}: {kind.meaning}")
     if part.explained_ns:
         said.append(f"findings explain {format_ns(part.explained_ns)} of it")
     return Longest(
-        title=f"{_LARGEST_WAIT if part.server_ip else 'Most of the wait'}: {word}{' (inferred)' if guessed else ''}",
-        part=word if word[:2].isupper() else word[0].lower() + word[1:],
+        title=f"{_LARGEST_WAIT if part.server_ip else 'Most of the wait'}: {spent_at or word}"
+        f"{' (inferred)' if guessed else ''}",
+        part=spent_at or (word if word[:2].isupper() else word[0].lower() + word[1:]),
         where=where or f"{count_of(part.parts, 'server')}",
         detail="; ".join(filter(None, said)),
-        ns=part.ns,
+        ns=ns,
         stream=worst["stream"],
         frame=worst["frame"],
         about=part.about | ({("hop", hop)} if hop else set()),
@@ -293,31 +331,36 @@ def _whose(tables: Tables, part: _Part, of_phase: Row, *, held: bool) -> str:
     return f"{format_share(row['ns'], part.ns)} of it on the path" if part.phase in ("tls", "wait") else ""
 
 
-def _place(tables: Tables, asked: Row) -> str:
-    """Say where most of what users waited for at a server was spent; empty where no places were named."""
-    if not tables.have_places:
-        return ""
-    for one in spent(tables):
+def _place(known: _Known, asked: Row) -> tuple[Spot, int] | None:
+    """Give where most of what users waited for at a server was spent, and all that was; None without places."""
+    for one in known.places:
         if (one.server_ip, one.server_port) == (asked["ip"], asked["port"]):
-            part = max(one.parts, key=lambda part: part.total_ns)
-            share = format_share(part.total_ns, one.total_ns)
-            return f"of {format_ns(one.total_ns)} waited there, {part.length} ({share}) went by {part.spent}"
-    return ""
+            return max(one.parts, key=lambda part: part.total_ns), one.total_ns
+    return None
 
 
-def _hop(tables: Tables, asked: Row) -> tuple[str, str]:
+def _went_by(place: tuple[Spot, int] | None) -> str:
+    if place is None:
+        return ""
+    part, whole_ns = place
+    share = format_share(part.total_ns, whole_ns)
+    return f"of {format_ns(whole_ns)} waited there, {part.length} ({share}) went by {part.spent}"
+
+
+def _hop(known: _Known, asked: Row) -> tuple[str, str]:
     """Say which hop behind a front took most of its wait: its name, and a sentence; empty where nothing is behind."""
-    fronts = _fronts(tables, asked)
+    fronts = _fronts(known, asked)
     hop = max(_HOPS, key=lambda name: _took(fronts, name))
     if not _took(fronts, hop):
         return "", ""
-    return hop, f"{_called_hop(fronts, hop)} took {_of_wait(tables, hop, fronts, asked)}"
+    return hop, f"{_called_hop(fronts, hop)} took {_of_wait(known, hop, fronts, asked)}"
 
 
-def _fronts(tables: Tables, asked: Row) -> list[Split]:
+def _fronts(known: _Known, asked: Row) -> list[Split]:
     """Give what the waits at a front consist of, or at all that users waited for."""
-    found = splits(tables, _OUTERMOST)
-    return [split for place, split in found.items() if asked["ip"] is None or place == (asked["ip"], asked["port"])]
+    here = (asked["ip"], asked["port"])
+    found = known.splits.items()
+    return [split for place, split in found if split.is_outermost and (asked["ip"] is None or place == here)]
 
 
 def _took(fronts: list[Split], hop: str) -> int:
@@ -330,19 +373,19 @@ def _called_hop(fronts: list[Split], hop: str) -> str:
     return _HOPS[hop].called.format(front=" or the ".join(kinds))
 
 
-def _of_wait(tables: Tables, hop: str, fronts: list[Split], asked: Row) -> str:
+def _of_wait(known: _Known, hop: str, fronts: list[Split], asked: Row) -> str:
     """``23.7 s of 29.1 s wait (81 %), up to 12 requests at a time``."""
     at_once = ""
     if hop == "proxy":
-        ((most,),) = tables.fetch(_AT_ONCE, asked)
+        ((most,),) = known.tables.fetch(_AT_ONCE, asked)
         at_once = f", up to {count_of(most, 'request')} at a time" if most and most > 1 else ""
     took, whole = _took(fronts, hop), sum(split.wait_ns for split in fronts)
     return f"{format_ns(took)} of {format_ns(whole)} wait ({format_share(took, whole)}){at_once}"
 
 
-def _behind(tables: Tables, waited_ns: int, named: set[Aspect], *, names: bool) -> Iterator[Longest]:
+def _behind(known: _Known, waited_ns: int, named: set[Aspect]) -> Iterator[Longest]:
     """Name hops behind the fronts that have half of all."""
-    fronts = _fronts(tables, _EVERYWHERE)
+    fronts = _fronts(known, _EVERYWHERE)
     for hop in _HOPS:
         took = _took(fronts, hop)
         if took and 2 * took >= waited_ns and ("hop", hop) not in named:
@@ -350,16 +393,16 @@ def _behind(tables: Tables, waited_ns: int, named: set[Aspect], *, names: bool) 
                 title=f"Half of the wait or more: {_called_hop(fronts, hop)}",
                 part=_called_hop(fronts, hop),
                 where="",
-                detail=_of_wait(tables, hop, fronts, _EVERYWHERE),
+                detail=_of_wait(known, hop, fronts, _EVERYWHERE),
                 ns=took,
                 about=frozenset({("hop", hop)}),
             )
-    for row in rows(tables, _IN_VAIN, _EVERYWHERE):
+    for row in rows(known.tables, _IN_VAIN, _EVERYWHERE):
         if row["ns"] and 2 * row["ns"] >= waited_ns:
             yield Longest(
                 title="Most of the wait lies in attempts at a backend that reset them",
                 part="attempts at a backend that reset them",
-                where=_called(row["server_ip"], row["server_port"], row["name"], names=names),
+                where=_called(row["server_ip"], row["server_port"], row["name"], names=known.names),
                 detail=count_of(row["attempts"], "attempt"),
                 ns=row["ns"],
                 stream=row["stream"],

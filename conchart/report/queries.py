@@ -3,7 +3,6 @@
 In: connections, exchanges, links. Out: :class:`Query`, the costliest first. A capture without stores asks for no links.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from conchart.report.rows import rows
@@ -141,16 +140,12 @@ def are_asked(tables: Tables) -> bool:
 
 def queries(tables: Tables, *, most: int | None = None) -> list[Query]:
     """List the queries by shape, the longest total first; of more than ``most``, the first ones."""
-    if not are_asked(tables):
-        return []
     limit = "" if most is None else f"LIMIT {most}"
     return [Query(**row) for row in rows(tables, f"FROM ({BY_SHAPE}) ORDER BY place {limit}")]
 
 
-def stores(tables: Tables, *, most: int) -> Iterator[Store]:
+def stores(tables: Tables, *, most: int) -> list[Store]:
     """List the stores, the one that was waited for longest first, with the first ``most`` shapes of each."""
-    if not are_asked(tables):
-        return
     told: dict[tuple[str, int, str], tuple[int, int, int, list[Query]]] = {}
     for row in rows(
         tables,
@@ -166,8 +161,8 @@ def stores(tables: Tables, *, most: int) -> Iterator[Store]:
         _, *whole = (row.pop(name) for name in ("at", "of_server", "asked", "waited_ns"))
         key = (row["server_ip"], row["server_port"], row["protocol"])
         told.setdefault(key, (*whole, []))[3].append(Query(**row))
-    for (ip, port, protocol), (shapes, count, waited_ns, found) in told.items():
-        yield Store(
+    return [
+        Store(
             endpoint=endpoint(ip, port),
             protocol=protocol,
             shapes=shapes,
@@ -175,3 +170,5 @@ def stores(tables: Tables, *, most: int) -> Iterator[Store]:
             total_ns=waited_ns,
             queries=tuple(found),
         )
+        for (ip, port, protocol), (shapes, count, waited_ns, found) in told.items()
+    ]

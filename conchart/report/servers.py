@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from conchart.report.rows import Columns, Row, columns, rows
-from conchart.report.splits import Split, splits
+from conchart.report.splits import Split, Splits, splits
 from conchart.store.sql import ANSWERED, USERS_WAITED, literal
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASES, PhaseKind
@@ -123,23 +123,26 @@ _CHOSEN = f"""
 """
 
 
-def servers(tables: Tables, *, names: bool = True, most: int | None = None) -> list[Server]:
+def servers(
+    tables: Tables, *, names: bool = True, most: int | None = None, split: Splits | None = None
+) -> list[Server]:
     """List the servers: the costliest front first, after it what stands behind it.
 
     Args:
         tables: Of the trace.
         names: With the names found in the capture.
         most: Of more, the first ones, and after them those of the headline.
+        split: What the waits at fronts consist of, if that is known already.
     """
-    return _servers(tables, "FROM servers" if most is None else _CHOSEN.format(most=most), names=names)
+    chosen = "FROM servers" if most is None else _CHOSEN.format(most=most)
+    return _servers(tables, chosen, splits(tables) if split is None else split, names=names)
 
 
-def _servers(tables: Tables, chosen: str, *, names: bool) -> list[Server]:
+def _servers(tables: Tables, chosen: str, split: Splits, *, names: bool) -> list[Server]:
     among = f"SEMI JOIN ({chosen}) USING (server_ip, server_port)"
     told: dict[tuple[str, int], list[Row]] = {}
     for row in rows(tables, f"FROM times {among} ORDER BY server_ip, server_port, number"):
         told.setdefault((row["server_ip"], row["server_port"]), []).append(row)
-    split = splits(tables, among)
     found = []
     for row in rows(tables, f"SELECT * EXCLUDE (rank, tier, refused_ns, unanswered_ns) FROM ({chosen}) {_ORDER}"):
         key = (row["server_ip"], row["server_port"])
@@ -188,7 +191,7 @@ _ALIKE = f"""
 """
 
 
-def alike(tables: Tables, *, names: bool = True, most: int) -> list[Alike]:
+def alike(tables: Tables, split: Splits, *, names: bool = True, most: int) -> list[Alike]:
     """List the servers as :func:`servers` does, with those that are alike folded; the first ``most`` of these."""
     folded = {(ip, port): others for ip, port, *others in tables.fetch(_ALIKE.format(most=most))}
     if not folded:
@@ -202,7 +205,7 @@ def alike(tables: Tables, *, names: bool = True, most: int) -> list[Alike]:
             others_waited_ns=waited_ns,
             one_address=one_address,
         )
-        for server in _servers(tables, f"FROM servers WHERE (server_ip, server_port) IN ({chosen})", names=names)
+        for server in _servers(tables, f"FROM servers WHERE (server_ip, server_port) IN ({chosen})", split, names=names)
         for others, connections, waited_ns, one_address in (folded[server.server_ip, server.server_port],)
     ]
 

@@ -1,10 +1,11 @@
 """What the waits at a front consist of, in words and colours. In: the table ``splits``. Out: :class:`Split`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from conchart.report.rows import rows
-from conchart.store.sql import STORES
+from conchart.store.sql import OUTERMOST, STORES
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASE_BY_NAME
 from conchart.words.printable import endpoint
@@ -86,6 +87,8 @@ class Split:
     proxy_ns: int
     unlinked: int
     unlinked_ns: int
+    is_outermost: bool
+    """The front stands behind no other one."""
     stores: tuple[tuple[str, int], ...] = ()
     """Of an application, each server that it asks and its part of ``backend_ns``; none of other proxies."""
 
@@ -98,7 +101,7 @@ class Split:
             return ns * waited_ns // self.wait_ns
 
         names = ("backend_ns", "connect_ns", "tls_ns", "pool_ns", "proxy_ns", "unlinked_ns")
-        shares = {name: share(getattr(self, name)) for name in names}
+        shares: dict[str, Any] = {name: share(getattr(self, name)) for name in names}
         # What rounding loses belongs to the largest part.
         shares[max(shares, key=shares.__getitem__)] += waited_ns - sum(shares.values())
         stores = tuple((words, share(ns)) for words, ns in self.stores)
@@ -124,6 +127,9 @@ class Split:
         return f"of {format_ns(self.wait_ns)} wait: {', '.join(told)}"
 
 
+Splits = Mapping[tuple[str, int], Split]
+"""By address and port of the front."""
+
 _STORES = f"""
     WITH behind AS (
         SELECT f.server_ip AS front_ip, f.server_port AS front_port, b.server_ip, b.server_port,
@@ -139,25 +145,26 @@ _STORES = f"""
 """What applications ask, the costliest first: a front of which at least one backend is a store is an application."""
 
 
-_FRONTS = """
+_FRONTS = f"""
     SELECT *, coalesce((
         SELECT sum(waited_ns) FROM times
         WHERE phase = 'wait' AND times.server_ip = splits.server_ip AND times.server_port = splits.server_port
-    ), 0)::BIGINT AS waited_ns
-    FROM splits {among} ORDER BY server_ip, server_port
+    ), 0)::BIGINT AS waited_ns,
+        (server_ip, server_port) IN (SELECT (server_ip, server_port) FROM servers WHERE {OUTERMOST}) AS is_outermost
+    FROM splits ORDER BY server_ip, server_port
 """
 
 
-def splits(tables: Tables, among: str = "") -> dict[tuple[str, int], Split]:
-    """Give what the wait at each front consists of, by its address and port.
+def splits(tables: Tables) -> Splits:
+    """Give what the wait at each front consists of.
 
-    An instant counts once, however many requests of a connection wait in it, as everywhere where it is told.
-
-    Args:
-        tables: Of the trace.
-        among: SQL that joins those that are wanted.
+    An instant counts once, however many requests of a connection wait in it, as everywhere where it is told. Where
+    several places were captured, there is none: what lies between a front and its backend is not the front's own time,
+    but that of lines and hosts (``places.spent``).
     """
-    fronts = list(rows(tables, _FRONTS.format(among=among)))
+    if tables.have_places:
+        return {}
+    fronts = list(rows(tables, _FRONTS))
     stores: dict[tuple[str, int], list[tuple[str, int]]] = {}
     for row in rows(tables, _STORES) if fronts else ():
         name = STORES.get(row["store"], "backend")

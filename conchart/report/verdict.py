@@ -1,19 +1,19 @@
 """The answer, before anything else: the worst findings, where most of the wait was, how good the capture is.
 
-In: the tables ``findings``, ``servers``, ``remarks``, ``unjudged``, the longest waits. Out: :class:`Verdict`.
+In: findings, totals, remarks, what could not be judged, the largest waits. Out: :class:`Verdict`. Of the tables, only
+who was served is counted here.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from conchart.report.findings import Finding, Tally, by_severity, findings, tally_findings
-from conchart.report.largest_wait import Aspect, Longest, longest
-from conchart.report.remarks import Remark, remarks
-from conchart.report.servers import in_vain, totals
-from conchart.report.unjudged import Unjudged, unjudged
+from conchart.report.findings import Finding, Tally, by_severity, tally_findings
+from conchart.report.largest_wait import Aspect, Longest
+from conchart.report.remarks import Remark
+from conchart.report.unjudged import Unjudged
 from conchart.store.schema import SEVERITIES
-from conchart.store.sql import ANSWERED, UNREAD, literal
+from conchart.store.sql import ANSWERED, UNREAD
 from conchart.store.tables import Tables
 from conchart.words.units import SECOND, count_of, format_ns, format_share
 
@@ -97,30 +97,40 @@ class Verdict:
         return replace(self, entries=(), more="", left=(), unjudged="")
 
 
-def verdict(tables: Tables, *, names: bool = True, most: int = MOST_FINDINGS) -> Verdict:
+def verdict(
+    *,
+    waited_ns: int,
+    findings: Sequence[Finding],
+    waits: Sequence[Longest],
+    in_vain: str,
+    served: "Served",
+    lacking: Sequence[Unjudged],
+    remarks: Iterable[Remark],
+    most: int = MOST_FINDINGS,
+) -> Verdict:
     """Give the answer.
 
     Args:
-        tables: Of the trace.
-        names: With names and paths found in the capture.
+        waited_ns: What users waited.
+        findings: All that stand for themselves.
+        waits: The largest ones.
+        in_vain: What was never served, in words.
+        served: Who was served.
+        lacking: What could not be judged.
+        remarks: On the quality of the capture.
         most: How many findings.
     """
-    waited_ns = totals(tables).waited_ns
-    told = _worst(tables, names=names, most=most)
-    quality = _quality_titles(tables)
-    left = tuple(one for one in tally_findings(tables, without=told) if one.title not in quality)
-    waits = list(longest(tables, waited_ns, names=names))
-    vain = in_vain(tables)
-    served = _served(tables)
-    lacking = unjudged(tables)
+    told = _worst(findings, most=most)
+    quality = {one.title for one in findings if one.name == ABOUT_THE_CAPTURE}
+    left = tuple(one for one in tally_findings(findings, without=told) if one.title not in quality)
     faults = bool(told) or any(one.severity != "note" for one in left)
     standout = _standout(waits, waited_ns)
     state = _state(served, faults=faults, lacking=lacking, waited_ns=waited_ns, stands_out=standout is not None)
     entries = [_of_finding(one) for one in told]
     entries += (_of_wait(one, waited_ns) for one in waits)
     if state != "faults":
-        entries.insert(0, _of_state(state, served, vain, standout, waited_ns, notes=bool(left)))
-    said = list(missing(remarks(tables)))
+        entries.insert(0, _of_state(state, served, in_vain, standout, waited_ns, notes=bool(left)))
+    said = list(missing(remarks))
     return Verdict(
         entries=tuple(entries),
         state=state,
@@ -128,7 +138,7 @@ def verdict(tables: Tables, *, names: bool = True, most: int = MOST_FINDINGS) ->
         more=by_severity(left),
         left=left,
         waited_ns=waited_ns,
-        in_vain=vain,
+        in_vain=in_vain,
         quality="; ".join(said) or "capture complete",
         complete=not said,
     )
@@ -147,17 +157,12 @@ def missing(told: Iterable[Remark]) -> Iterator[str]:
 # --- findings
 
 
-def _worst(tables: Tables, *, names: bool, most: int) -> list[Finding]:
+def _worst(listed: Iterable[Finding], *, most: int) -> list[Finding]:
     """Give the worst findings that are no notes: what users waited for them alone comes first."""
-    found = [one for one in findings(tables, names=names, severities=SEVERITIES[1:]) if one.name != ABOUT_THE_CAPTURE]
+    found = [one for one in listed if one.severity != SEVERITIES[0] and one.name != ABOUT_THE_CAPTURE]
     return sorted(found, key=lambda one: (-one.own_ns - one.vain_ns, -SEVERITIES.index(one.severity), one.number))[
         :most
     ]
-
-
-def _quality_titles(tables: Tables) -> frozenset[str]:
-    told = tables.fetch(f"SELECT DISTINCT title FROM findings WHERE finding = {literal(ABOUT_THE_CAPTURE)}")
-    return frozenset(title for (title,) in told)
 
 
 def _of_finding(finding: Finding) -> Entry:
@@ -197,7 +202,7 @@ def _of_wait(wait: Longest, waited_ns: int) -> Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Served:
+class Served:
     """Who was served, counted."""
 
     answered: int
@@ -224,18 +229,19 @@ _SERVED = f"""
 """
 
 
-def _served(tables: Tables) -> _Served:
+def served(tables: Tables) -> Served:
+    """Count who was served."""
     ((answered, responses, failed, refused),) = tables.fetch(_SERVED)
-    return _Served(answered=answered, responses=responses, failed=failed, refused=refused)
+    return Served(answered=answered, responses=responses, failed=failed, refused=refused)
 
 
-def _standout(waits: list[Longest], waited_ns: int) -> Longest | None:
+def _standout(waits: Sequence[Longest], waited_ns: int) -> Longest | None:
     """Give the largest part of the wait, if it is half of all and no trifle."""
     most = max(waits, key=lambda one: one.ns, default=None)
     return most if most and most.ns >= LEAST_STANDOUT_NS and 2 * most.ns >= waited_ns else None
 
 
-def _state(served: _Served, *, faults: bool, lacking: list[Unjudged], waited_ns: int, stands_out: bool) -> State:
+def _state(served: Served, *, faults: bool, lacking: Sequence[Unjudged], waited_ns: int, stands_out: bool) -> State:
     timeless_ns = sum(one.waited_ns or 0 for one in lacking if one.timeless)
     if served.nobody:
         return "nobody served"
@@ -248,13 +254,13 @@ def _state(served: _Served, *, faults: bool, lacking: list[Unjudged], waited_ns:
     return "not judged" if lacking else "healthy"
 
 
-def _nothing_judged(served: _Served, lacking: list[Unjudged]) -> bool:
+def _nothing_judged(served: Served, lacking: Sequence[Unjudged]) -> bool:
     """Tell whether no rule could judge the waits of any connection."""
     return served.answered <= sum(one.connections or 0 for one in lacking if one.timeless and one.why != "unread")
 
 
 def _of_state(
-    state: State, served: _Served, vain: str, standout: Longest | None, waited_ns: int, *, notes: bool
+    state: State, served: Served, vain: str, standout: Longest | None, waited_ns: int, *, notes: bool
 ) -> Entry:
     title, detail = "Nothing found that costs users time" if notes else "Nothing wrong found", ""
     if state == "nobody served":

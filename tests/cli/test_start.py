@@ -12,6 +12,7 @@ import conchart
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal import print_summary
 from conchart.outputs.terminal.sheet import plain_console
+from conchart.report.report import report_of
 from tests.conftest import ROOT
 
 CAPTURE = str(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap")
@@ -85,7 +86,7 @@ def test_a_summary_asks_few_statements(monkeypatch: pytest.MonkeyPatch) -> None:
         return connection
 
     monkeypatch.setattr(duckdb, "connect", counting)
-    with conchart.read(CAPTURE) as trace:
-        print_summary(trace, plain_console(sys.stdout), DrawOptions())
+    with conchart.read(CAPTURE) as trace, report_of(trace) as report:
+        print_summary(report, plain_console(sys.stdout), DrawOptions())
         ((asked,),) = trace.sql(f"SELECT count(*) FROM duckdb_logs WHERE type = 'QueryLog' AND {PLANNED}").fetchall()
     assert 0 < asked <= MOST_STATEMENTS

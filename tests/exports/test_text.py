@@ -11,11 +11,12 @@ from rich.console import Console
 import conchart
 from conchart import DrawOptions, Trace
 from conchart.outputs.terminal import print_summary
-from conchart.outputs.terminal.lanes import _Lane, _stretches
 from conchart.outputs.terminal.screen import LINES
-from conchart.outputs.terminal.strip import Axis, Stretch, draw_strip
+from conchart.outputs.terminal.strip import Axis, draw_strip
 from conchart.outputs.terminal.words import clipped
 from conchart.report.axis import TimeAxis
+from conchart.report.lanes import Lane, Stretch, stretches
+from conchart.report.report import Report, report_of
 from tests.charts.story import Story
 from tests.conftest import MS, ROOT, T0, TellTrace, analysed, empty_trace
 
@@ -30,7 +31,8 @@ def shown(trace: Trace, *, width: int = 100, colours: bool = False, names: bool 
     console = Console(
         file=sink, width=width, force_terminal=colours, color_system="truecolor" if colours else None, highlight=False
     )
-    print_summary(trace, console, DrawOptions(names=names, verbose=verbose))
+    with report_of(trace, names=names) as report:
+        print_summary(report, console, DrawOptions(verbose=verbose))
     return sink.getvalue()
 
 
@@ -99,7 +101,8 @@ def test_colours_are_the_phases_colours(story: Trace) -> None:
 
 def test_sixteen_colours_cannot_tell_phases_apart_so_letters_do(story: Trace) -> None:
     sink = io.StringIO()
-    print_summary(story, Console(file=sink, width=80, force_terminal=True, color_system="standard"), DrawOptions())
+    console = Console(file=sink, width=80, force_terminal=True, color_system="standard")
+    print_summary(Report(story), console, DrawOptions())
     assert "TTTT" in sink.getvalue()
 
 
@@ -248,9 +251,10 @@ def test_a_strip_of_many_phases_is_made_of_as_many_stretches_as_it_can_show(colo
         whole = [
             Stretch(*row) for row in trace.sql(f"SELECT kind, start_at - {T0}, end_at - {T0} FROM phases").fetchall()
         ]
-        lane = _Lane(stream=7, server="", label="", result="", life=Stretch("unseen", 0, lived))
+        life = Stretch("unseen", 0, lived)
+        lane = Lane(stream=7, server="", names=(), owner="", client="", state="open", lasts_ns=lived, life=life)
         axis = Axis(0, lived, 30, colours)
-        (found,) = _stretches(trace, [lane], axis, TimeAxis(origin=T0, span=lived, folds=())).values()
+        (found,) = stretches(trace, [lane], TimeAxis(origin=T0, span=lived, folds=()), axis.slots).values()
     assert len(whole) == lived // 40
     # Of each kind one in a slot, and those that lie in two.
     assert len(found) <= 4 * axis.slots

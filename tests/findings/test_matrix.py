@@ -12,7 +12,7 @@ import pytest
 import conchart
 from conchart import Trace
 from conchart.analysis.findings.rule import Rule, load_rules
-from conchart.report.verdict import verdict
+from conchart.report.report import Report
 from conchart.store.schema import SEVERITIES
 from tests.conftest import CASES, IN_PLACES, name_of, places_of
 from tests.findings.matrix import Row, line, rows_of
@@ -86,7 +86,7 @@ def a_fault_is_found_and_besides_only_what_it_brings_with_it(rule: Rule, rows: t
 def a_fault_is_first_or_second_in_the_answer(rule: Rule, rows: tuple[Row, ...], trace: Trace) -> None:
     """By what users waited for it. Notes cost too little to be in the answer; what stands inside another has no row."""
     shown = [row for row in rows if row.finding == rule.name and row.because is None and row.severity != "note"]
-    first = [entry.name for entry in verdict(trace).entries if entry.kind == "finding"][:2]
+    first = [entry.name for entry in Report(trace).verdict.entries if entry.kind == "finding"][:2]
     assert not shown or rule.name in first or rule.name in QUALITY, first
 
 

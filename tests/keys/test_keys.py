@@ -22,6 +22,7 @@ from conchart.analysis.quality import appraise
 from conchart.cli import main
 from conchart.outputs.terminal.facts import facts
 from conchart.report.remarks import remarks
+from conchart.report.report import Report
 from tests.conftest import ROOT, empty_trace
 from tests.keys.secure import REQUEST, RESPONSE, Secure, ask_and_answer
 from tests.laws.files import Format
@@ -273,7 +274,7 @@ def test_nothing_is_said_of_keys_that_nobody_gave(make: Make) -> None:
     made = make()
     with conchart.read(made.path) as trace:
         assert trace.coverage.fetchall() == []
-        assert "Keys" not in dict(facts(trace))
+        assert "Keys" not in dict(facts(Report(trace)))
         assert trace.sql("SELECT keys, missing_keys FROM handshakes").fetchall() == [(None, None)]
 
 
@@ -290,7 +291,7 @@ def test_what_keys_are_missing_is_told_by_server_and_connection() -> None:
         appraise(trace)
         line = "2 of 5 TLS connections decrypted; none for 10.0.0.2:8443 (2)"
         line += "; missing SERVER_TRAFFIC_SECRET_0 for #4"
-        assert dict(facts(trace))["Keys"] == line
+        assert dict(facts(Report(trace)))["Keys"] == line
         (remark,) = [remark for remark in remarks(trace) if remark.kind == "keys"]
         assert remark.warning
         assert remark.title == line

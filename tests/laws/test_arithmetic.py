@@ -17,9 +17,9 @@ from conchart.report.axis import captured_ns
 from conchart.report.findings import findings, tally_findings
 from conchart.report.largest_wait import longest
 from conchart.report.overview import overview
+from conchart.report.report import Report
 from conchart.report.servers import Server, servers, totals
 from conchart.report.splits import splits
-from conchart.report.verdict import verdict
 from conchart.store.sql import TO_GROUP
 from tests.conftest import CASES, capture_of, keys_of, name_of
 
@@ -43,7 +43,7 @@ def waits_have_shares(trace: Trace) -> None:
     largest = max((part.total_ns for one in users for part in one.waited), default=0)
     assert not told or told[0].ns >= largest
     assert bool(told) == bool(waited_ns)
-    answer = verdict(trace)
+    answer = Report(trace).verdict
     assert all(entry.cost_ns <= waited_ns for entry in answer.entries)
     assert sum(entry.cost_ns for entry in answer.entries if entry.kind == "finding") <= waited_ns
 
@@ -90,7 +90,7 @@ def counts_agree(trace: Trace) -> None:
         """
     )
     assert (sum(one.refused for one in listed), sum(one.unanswered for one in listed)) == (refused, unanswered)
-    assert sum(one.count for one in tally_findings(trace)) == len(findings(trace))
+    assert sum(one.count for one in tally_findings(findings(trace))) == len(findings(trace))
 
 
 def the_duration_is_the_files(trace: Trace) -> None:
@@ -113,7 +113,7 @@ def instants_lie_in_their_connection(trace: Trace) -> None:
 
 def no_share_is_above_the_whole(trace: Trace) -> None:
     """As the first screen prints it."""
-    for line in first_screen(trace, 100, colours=False, options=DrawOptions()):
+    for line in first_screen(Report(trace), 100, colours=False, options=DrawOptions()):
         assert all(int(share) <= 100 for share in re.findall(r"(\d+) %", line.plain)), line.plain
 
 

@@ -7,6 +7,7 @@ import pytest
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal.screen import first_screen
 from conchart.questions.explain import connections, ladder
+from conchart.report.report import Report
 from conchart.words.phases import UNDER_WAY
 from tests.conftest import ROOT, capture_of
 from tests.laws.messy import read, told, until
@@ -46,7 +47,9 @@ def test_a_window_that_is_closed_until_the_reset_is_a_stall() -> None:
 def test_what_is_under_way_at_the_last_packet_is_called_unfinished(name: str, until_ns: int, owed: str) -> None:
     capture = read(capture_of(ROOT / "captures" / "wild" / name))
     with told(until(capture, capture.first_at + until_ns), explain=0) as trace:
-        shown = " ".join(line.plain.strip() for line in first_screen(trace, 100, colours=False, options=DrawOptions()))
+        shown = " ".join(
+            line.plain.strip() for line in first_screen(Report(trace), 100, colours=False, options=DrawOptions())
+        )
         facts = dict(ladder(next(iter(connections(trace, 0)))).facts)
         assert trace.fetch("SELECT bool_and(unfinished = count) FROM findings") in ([(True,)], [(None,)])
     assert owed in facts["unfinished"]

@@ -12,6 +12,7 @@ import pytest
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal.screen import first_screen
 from conchart.report.remarks import remarks
+from conchart.report.report import Report
 from tests.conftest import ROOT, capture_of
 from tests.laws.messy import EPHEMERAL, SECOND, Capture, findings_of, moved, read, renumbered, told
 from tests.laws.test_beginning import captures
@@ -76,7 +77,7 @@ def test_health_checks_that_succeed_are_left_out_and_counted_those_that_fail_are
         title = "8 health checks (20.4 ms of waits) left out of findings"
         assert title in {one.title for one in remarks(trace)}
         assert title in "".join(
-            line.plain.strip() for line in first_screen(trace, 200, colours=False, options=DrawOptions())
+            line.plain.strip() for line in first_screen(Report(trace), 200, colours=False, options=DrawOptions())
         )
         (failing,) = (found for found in findings_of(trace) if found.rule == "error-responses")
         assert failing.server == "198.51.100.32:80"

@@ -1,9 +1,10 @@
 """What was captured, in numbers; and one origin of times for all outputs."""
 
 import conchart
-from conchart.outputs.terminal.lanes import lanes
+from conchart.outputs.terminal.lanes import lane_lines
 from conchart.report.axis import first_instant, time_axis
 from conchart.report.overview import overview
+from conchart.report.report import Report
 from tests.conftest import MS, ROOT, STORY, T0, empty_trace
 
 CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
@@ -30,9 +31,9 @@ def test_every_output_counts_times_from_the_first_packet() -> None:
     early = 1_000 * MS
     with conchart.read(CAPTURE) as trace:
         ((opened_at,),) = trace.fetch("SELECT min(opened_at) FROM connections")
-        before = [line.plain for line in lanes(trace, 100, colours=False, names=True, room=40)]
+        before = [line.plain for line in lane_lines(Report(trace), 100, colours=False, room=40)]
         trace.execute(f"UPDATE captures SET first_at = {opened_at - early}")
         assert first_instant(trace) == time_axis(trace).origin == opened_at - early
-        after = [line.plain for line in lanes(trace, 100, colours=False, names=True, room=40)]
+        after = [line.plain for line in lane_lines(Report(trace), 100, colours=False, room=40)]
     assert before != after
     assert any("1.00 s" in line or "1 s" in line for line in after[-6:]), after

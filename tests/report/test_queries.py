@@ -8,6 +8,7 @@ from conchart import Trace, read
 from conchart.outputs.terminal.queries import brief_queries, query_lines
 from conchart.report import queries as module
 from conchart.report.queries import Query, queries, stores
+from conchart.report.report import Report
 from conchart.store.sql import SHAPE
 from tests.charts.story import MS, Story
 from tests.conftest import ROOT, TellTrace
@@ -123,10 +124,10 @@ def test_a_capture_without_stores_groups_nothing(
 ) -> None:
     monkeypatch.setattr(module, "rows", None)  # nothing else asks for links
     trace = trace_of(proxy_story)
-    assert queries(trace) == []
-    assert list(stores(trace, most=5)) == []
-    assert list(query_lines(trace, 100)) == []
-    assert list(brief_queries(trace, 100, 3)) == []
+    assert Report(trace).queries(5) == []
+    assert Report(trace).stores(5) == []
+    assert list(query_lines(Report(trace), 100)) == []
+    assert list(brief_queries(Report(trace), 100, 3)) == []
 
 
 def test_equal_waits_name_the_first_query(trace_of: TellTrace) -> None:
@@ -145,16 +146,16 @@ def test_of_many_shapes_the_rest_is_counted(trace_of: TellTrace) -> None:
         asked(story, 8 - number, port=50_000 + number, target=f"SELECT c{number}")
     story.capture()
     trace = trace_of(story)
-    told = [str(line) for line in query_lines(trace, 100)]
+    told = [str(line) for line in query_lines(Report(trace), 100)]
     assert told[0] == "10.0.0.2:5432  postgresql: 8 queries of 8 shapes, 36.0 ms in all"
     assert told[1] == "  SELECT c0"
     assert told[-3] == "  and 3 more shapes"
     assert told[-2].startswith('all shapes: conchart query CAPTURE "SELECT method, coalesce(shape, target)')
-    brief = [str(line) for line in brief_queries(trace, 100, 3)]
+    brief = [str(line) for line in brief_queries(Report(trace), 100, 3)]
     assert brief[0] == "1 time, 8.00 ms: SELECT c0"
     assert brief[2] == "and 6 more shapes: add -v"
-    assert [str(line) for line in brief_queries(trace, 100, 1)] == ["8 shapes: add -v"]
-    assert list(brief_queries(trace, 100, 0)) == []
+    assert [str(line) for line in brief_queries(Report(trace), 100, 1)] == ["8 shapes: add -v"]
+    assert list(brief_queries(Report(trace), 100, 0)) == []
 
 
 def test_lines_fit_and_hostile_text_is_harmless(trace_of: TellTrace) -> None:
@@ -163,7 +164,7 @@ def test_lines_fit_and_hostile_text_is_harmless(trace_of: TellTrace) -> None:
     story.capture()
     trace = trace_of(story)
     for width in (40, 80):
-        lines = [*query_lines(trace, width), *brief_queries(trace, width, 3)]
+        lines = [*query_lines(Report(trace), width), *brief_queries(Report(trace), width, 3)]
         assert all(line.cell_len <= width for line in lines)
         assert not any("\x1b" in str(line) for line in lines)
 

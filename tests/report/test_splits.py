@@ -18,6 +18,7 @@ KNOWN = Split(
     proxy_ns=2_774,
     unlinked=0,
     unlinked_ns=0,
+    is_outermost=True,
 )
 
 
@@ -36,6 +37,7 @@ def test_what_is_not_linked_is_told_with_its_requests() -> None:
         proxy_ns=0,
         unlinked=3,
         unlinked_ns=20,
+        is_outermost=True,
     )
     assert str(split) == "of 30 ns wait: TLS with the backend 10 ns, not linked 20 ns (3 of 20 requests)"
 

@@ -5,8 +5,9 @@ from typing import Any
 
 from conchart import Trace
 from conchart.report.remarks import Remark
+from conchart.report.report import Report
 from conchart.report.splits import splits
-from conchart.report.verdict import missing, verdict
+from conchart.report.verdict import missing
 from tests.charts.story import MS, Story
 from tests.conftest import TellTrace
 
@@ -20,9 +21,7 @@ def parts_of_the_wait(trace: Trace) -> tuple[Counter[tuple[str, ...]], int]:
     ):
         found[("server", ip, str(port))] += ns
         found[("phase", phase)] += ns
-    for split in splits(
-        trace, "SEMI JOIN (FROM servers WHERE role <> 'backend') USING (server_ip, server_port)"
-    ).values():
+    for split in (one for one in splits(trace).values() if one.is_outermost):
         found += Counter({("hop", "proxy"): split.proxy_ns, ("hop", "pool"): split.pool_ns})
         found += Counter({("hop", "backend"): split.backend_ns, ("hop", "way"): split.connect_ns + split.tls_ns})
     ((waited,),) = trace.fetch("SELECT coalesce(sum(waited_ns), 0)::BIGINT FROM servers WHERE role <> 'backend'")
@@ -41,7 +40,7 @@ def explained(trace: Trace, aspect: tuple[str, ...]) -> int:
 
 
 def test_half_of_the_wait_is_explained_or_named(every_trace: Trace) -> None:
-    told = verdict(every_trace)
+    told = Report(every_trace).verdict
     found, waited = parts_of_the_wait(every_trace)
     named = set().union(*(entry.about for entry in told.entries))
     for aspect, ns in found.items():
@@ -65,7 +64,7 @@ def test_half_of_the_wait_is_explained_or_named(every_trace: Trace) -> None:
 
 
 def test_the_claim_that_nothing_is_wrong_agrees_with_all_tables(every_trace: Trace) -> None:
-    told = verdict(every_trace)
+    told = Report(every_trace).verdict
     ((unjudged,),) = every_trace.fetch("SELECT count(*) FROM unjudged")
     ((bad,),) = every_trace.fetch("SELECT count(*) FROM findings WHERE severity <> 'note' AND root IS NULL")
     titles = {entry.title for entry in told.entries}
@@ -87,7 +86,7 @@ def test_a_wait_that_nothing_was_found_about_is_told_with_its_worst_request(trac
             [("syn", MS), ("request", MS), ("wait", wait * MS), ("transfer", MS)],
         )
     story.capture()
-    told = verdict(trace_of(story))
+    told = Report(trace_of(story)).verdict
     (entry,) = (one for one in told.entries if one.kind == "wait")
     assert (entry.title, entry.where, entry.cost_ns, entry.share) == (
         "Largest wait: Wait for the server",
@@ -105,7 +104,7 @@ def test_a_phase_that_is_half_of_all_over_many_servers_is_told(trace_of: TellTra
         story.connect(("10.0.0.1", number), (f"10.0.1.{number}", 80), 0, [("syn", 30 * MS)])
     story.connect(("10.0.0.1", 9), ("10.0.0.2", 80), 0, [("request", 10 * MS), ("transfer", 90 * MS)])
     story.capture()
-    waits = [entry for entry in verdict(trace_of(story)).entries if entry.kind == "wait"]
+    waits = [entry for entry in Report(trace_of(story)).verdict.entries if entry.kind == "wait"]
     assert [(entry.title, entry.where, entry.share) for entry in waits] == [
         ("Most of the wait: TCP handshake", "5 servers", "60 %"),
         ("Largest wait at one server: Transfer", "www.example.com:80", "36 %"),
@@ -116,7 +115,7 @@ def test_nothing_is_wrong_only_where_nothing_is(trace_of: TellTrace) -> None:
     story = Story()
     story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("unseen", 0)])
     story.capture()
-    told = verdict(trace_of(story))
+    told = Report(trace_of(story)).verdict
     (entry,) = told.entries
     assert (entry.kind, entry.title, told.state) == ("state", "Nothing wrong found", "healthy")
 
@@ -131,7 +130,7 @@ def state_of(trace_of: TellTrace, *connections: dict[str, Any]) -> tuple[str, st
         phases = columns.pop("phases", PHASES)
         story.connect(("10.0.0.1", port), ("10.0.0.2", 80), 0, phases, **columns)
     story.capture()
-    told = verdict(trace_of(story))
+    told = Report(trace_of(story)).verdict
     entry = told.entries[0]
     return told.state, ": ".join(filter(None, (entry.title, entry.detail))), told.unjudged
 

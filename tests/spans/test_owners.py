@@ -10,6 +10,7 @@ import conchart
 from conchart import DrawOptions, Trace
 from conchart.outputs.terminal import print_summary
 from conchart.outputs.terminal.sheet import plain_console
+from conchart.report.report import Report
 from tests.charts.unpacked import Page
 from tests.conftest import ROOT
 from tests.laws.files import Format
@@ -118,7 +119,7 @@ def test_hostile_comments_do_no_harm(tmp_path: Path, options: bytes) -> None:
         assert process is None or len(str(process)) <= 256
         assert trace.fetch("SELECT status FROM exchanges") == [(204,)]
         printed = io.StringIO()
-        print_summary(trace, plain_console(printed), DrawOptions(verbose=True))
+        print_summary(Report(trace), plain_console(printed), DrawOptions(verbose=True))
         assert "\x1b" not in printed.getvalue()
 
 
@@ -126,7 +127,7 @@ def test_lanes_are_called_by_their_processes_unless_names_are_unwanted() -> None
     with conchart.read(CASE) as trace:
         for names in (True, False):
             printed = io.StringIO()
-            print_summary(trace, plain_console(printed), DrawOptions(names=names))
+            print_summary(Report(trace, names=names), plain_console(printed), DrawOptions())
             assert ("nginx (pid" in printed.getvalue()) is names
 
 

@@ -13,7 +13,8 @@ import pytest
 
 import conchart
 from conchart import Trace
-from conchart.report.verdict import State, verdict
+from conchart.report.report import Report
+from conchart.report.verdict import State
 from tests.conftest import ROOT
 
 WILD = ROOT / "captures/wild"
@@ -203,7 +204,7 @@ def test_conchart_says_what_is_true(name: str) -> None:
             assert not truth.alone or all(severity == "note" for _, severity, _, _ in causes[1:]), causes
         for query in truth.sql:
             assert trace.fetch(query) == [(True,)], query
-        answer = verdict(trace)
+        answer = Report(trace).verdict
         assert answer.state == truth.state
         if truth.waited_s:
             least, most = truth.waited_s

@@ -3,29 +3,27 @@
 In: a trace. Out: the text of the file. What is hostile in it, ``document`` makes harmless.
 """
 
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from conchart.analysis.sights import once
 from conchart.outputs.limits import PAGE
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page import places
 from conchart.outputs.page.document import prepare, render_document
 from conchart.outputs.page.places import between
 from conchart.outputs.page.swimlanes import swimlanes
-from conchart.report.axis import captured_ns
-from conchart.report.findings import Finding, findings, tally_findings
-from conchart.report.overview import Overview, overview
-from conchart.report.remarks import remarks
-from conchart.report.rows import Row, rows
-from conchart.report.servers import Part, Server, headline, servers, shares, totals
+from conchart.report.findings import Finding
+from conchart.report.overview import Overview
+from conchart.report.report import Report, report_of
+from conchart.report.servers import Part, Server, headline, shares
 from conchart.report.splits import STEPS
-from conchart.report.stalls import stall_costs
-from conchart.report.verdict import ABOUT_THE_CAPTURE, verdict
+from conchart.report.verdict import ABOUT_THE_CAPTURE
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASES
-from conchart.words.stalls import COLOURS, DETAIL, STALLS, stall_kind
+from conchart.words.stalls import COLOURS, STALLS, stall_kind
 from conchart.words.units import SECOND, count_of, format_bytes, format_count, format_ns, format_share
 
 DEFAULT_OPTIONS = DrawOptions()
@@ -73,7 +71,6 @@ def write_html(tables: Tables, path: Path, options: DrawOptions = DEFAULT_OPTION
     path.write_text(render(tables, options, title=title), encoding="utf-8", newline="\n")
 
 
-@once
 def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str | None = None) -> str:
     """Return the page as text, to be encoded as UTF-8.
 
@@ -82,50 +79,53 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         options: What to draw. Packets are marked only if the trace was read with packets.
         title: Heading; the names of the capture files where it is not given.
     """
-    counted = overview(tables)
-    span_ns = captured_ns(tables)
-    files = list(rows(tables, "SELECT path, format, link_types, packets, bytes FROM captures ORDER BY capture"))
-    listed = servers(tables, names=options.names, most=PAGE.servers)
-    whole = totals(tables)
+    with report_of(tables, names=options.names) as report:
+        return _render(tables, report, options, title)
+
+
+def _render(tables: Tables, report: Report, options: DrawOptions, title: str | None) -> str:
+    files = report.files
+    listed = report.servers(PAGE.servers)
+    whole = report.totals
     lanes = swimlanes(tables, options)
-    said = remarks(tables)
-    drawn_kinds, drawn_stalls = _legend(tables)
-    answer = verdict(tables, names=options.names)
-    found = findings(tables, names=options.names, most=PAGE.findings) if options.findings else []
+    drawn_kinds, drawn_stalls = _legend(report.times)
+    answer = report.verdict
+    found = report.findings[: PAGE.findings] if options.findings else []
     wrong = [one for one in found if one.name != ABOUT_THE_CAPTURE]
-    by_place = between(tables)
+    by_place = between(report)
     return render_document(
         TEMPLATE,
         SCRIPTS if by_place is None else SCRIPTS_OF_PLACES,
         lanes.data | {"findings": _places(wrong)},
         lanes.blocks,
-        {} if by_place is None else {"places": places.drawn(tables, by_place)},
-        title=title or title_of(files),
+        {} if by_place is None else {"places": places.drawn(report)},
+        title=title or title_of([file.path for file in files]),
         files=[
-            {**f, "packets": format_count(f["packets"]), "bytes": format_bytes(f["bytes"])} for f in files[:MAX_FILES]
+            {**asdict(one), "packets": format_count(one.packets), "bytes": format_bytes(one.bytes)}
+            for one in files[:MAX_FILES]
         ],
         more_files=max(0, len(files) - MAX_FILES),
         several=len(files) > 1,
-        tiles=_tiles(counted, span_ns),
+        tiles=_tiles(report.overview, report.captured_ns),
         answer=answer if options.findings else answer.unsaid,
         told=options.findings,
-        warnings=[remark for remark in said if remark.warning],
-        hints=[remark for remark in said if not remark.warning],
+        warnings=[remark for remark in report.remarks if remark.warning],
+        hints=[remark for remark in report.remarks if not remark.warning],
         headline=[
             {"server": server, "shares": list(shares(server))}
             for place, server in enumerate(headline(listed))
             if not place or server.waited_ns * LEAST_HEADLINE >= whole.waited_ns
         ],
         in_vain=answer.in_vain,
-        stalls=stall_costs(tables),
+        stalls=report.stalls,
         findings=wrong,
-        more_findings=sum(one.count for one in tally_findings(tables, without=found)),
+        more_findings=len(report.findings) - len(found),
         between=by_place,
         servers=_bars(listed[: PAGE.servers], whole.longest_ns),
         more_servers=max(0, whole.count - PAGE.servers),
         waited_ns=whole.waited_ns,
         total_ns=whole.total_ns,
-        span_ns=span_ns,
+        span_ns=report.captured_ns,
         kinds=PHASES,
         steps=STEPS if lanes.links else (),
         shown_kinds=drawn_kinds,
@@ -133,15 +133,14 @@ def render(tables: Tables, options: DrawOptions = DEFAULT_OPTIONS, *, title: str
         stall_kinds=[kind for kind in STALLS if kind.detail is None],
         limits=lanes.limits,
         explained=options.explained is not None,
-        seen_from=counted.seen_from,
+        seen_from=report.overview.seen_from,
         packets=options.packets,
         retransmits=options.retransmits,
     )
 
 
-def _legend(tables: Tables) -> tuple[set[str], list[tuple[str, list[str]]]]:
+def _legend(times: Iterable[tuple[str, str | None, str | None]]) -> tuple[set[str], list[tuple[str, list[str]]]]:
     """Give the kinds of phase that there are, and the words of stalls with what they mean."""
-    times = tables.fetch(f"SELECT DISTINCT phase, kind, {DETAIL} FROM times WHERE total_ns > 0")
     kinds = {(kind, detail) for _, kind, detail in times if kind is not None}
     told: dict[str, list[str]] = {}
     for stall in STALLS:
@@ -155,13 +154,13 @@ def _legend(tables: Tables) -> tuple[set[str], list[tuple[str, list[str]]]]:
     return {phase for phase, _, _ in times}, shown
 
 
-def title_of(files: list[Row]) -> str:
+def title_of(paths: Sequence[str]) -> str:
     """Name the captures."""
-    if not files:
+    if not paths:
         return "Empty capture"
     # Not pathlib: a capture's path may come from another system, or be "-".
-    name = "/".join(str(files[0]["path"]).replace("\\", "/").split("/")[-2:])
-    return f"{name} and {count_of(len(files) - 1, 'more file')}" if len(files) > 1 else name
+    name = "/".join(paths[0].replace("\\", "/").split("/")[-2:])
+    return f"{name} and {count_of(len(paths) - 1, 'more file')}" if len(paths) > 1 else name
 
 
 def _tiles(counted: Overview, span_ns: int) -> list[dict[str, str]]:

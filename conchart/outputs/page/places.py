@@ -1,6 +1,6 @@
 """The page's section about several places: bars, losses, clocks; what its own scripts draw.
 
-In: a trace. Out: plain values for the template, and for ``arrows.js`` and ``delays.js``; nothing where nobody named
+In: a report. Out: plain values for the template, and for ``arrows.js`` and ``delays.js``; nothing where nobody named
 places.
 """
 
@@ -10,11 +10,11 @@ from typing import Any
 from markupsafe import Markup
 
 from conchart.outputs.page.document import resource
-from conchart.report.axis import TimeAxis, time_axis
-from conchart.report.delays import Delays, delays
-from conchart.report.places import Clock, clocks, losses, spent, words_of
-from conchart.report.request_paths import Arrow, Journey, PlaceLane, Stay, journeys
-from conchart.store.tables import Tables
+from conchart.report.axis import TimeAxis
+from conchart.report.delays import Delays
+from conchart.report.places import Clock, words_of
+from conchart.report.report import Report
+from conchart.report.request_paths import Arrow, Journey, PlaceLane, Stay
 from conchart.words.phases import PHASES
 from conchart.words.printable import printable
 from conchart.words.units import count_of, format_bytes, format_ns
@@ -29,32 +29,31 @@ _NAME = 60
 _LETTERS = {"S": "SYN", "F": "FIN", "R": "RST"}
 
 
-def between(tables: Tables) -> dict[str, Any] | None:
+def between(report: Report) -> dict[str, Any] | None:
     """Give what the template shows."""
-    if not tables.have_places:
+    if not report.have_places:
         return None
-    ways = list(delays(tables, time_axis(tables)))
     return {
-        "spent": spent(tables),
-        "losses": list(losses(tables)),
-        "clocks": clocks(tables),
-        "delays": ways[:MAX_PATHS],
-        "more_delays": max(0, len(ways) - MAX_PATHS),
+        "spent": report.spent,
+        "losses": report.losses,
+        "clocks": report.clocks,
+        "delays": report.delays[:MAX_PATHS],
+        "more_delays": max(0, len(report.delays) - MAX_PATHS),
         "style": Markup(resource("templates", "places.css")),
     }
 
 
-def drawn(tables: Tables, told: dict[str, Any]) -> dict[str, Any]:
-    """Give what the scripts draw; ``told``: what the template has."""
-    axis = time_axis(tables)
+def drawn(report: Report) -> dict[str, Any]:
+    """Give what the scripts draw."""
+    axis = report.axis
     clock_of: dict[str, Clock] = {}
-    for clock in told["clocks"]:
+    for clock in report.clocks:
         clock_of.setdefault(clock.place, clock)
     return {
         "span_ns": axis.span,
         "kinds": {kind.name: kind.title for kind in PHASES},
-        "journeys": [_journey(one, axis, clock_of) for one in journeys(tables, MAX_JOURNEYS)],
-        "delays": [_delays(one) for one in told["delays"]],
+        "journeys": [_journey(one, axis, clock_of) for one in report.request_paths(MAX_JOURNEYS)],
+        "delays": [_delays(one) for one in report.delays[:MAX_PATHS]],
     }
 
 

@@ -13,9 +13,9 @@ from markupsafe import Markup
 from conchart.outputs.page.document import page_style, resource
 from conchart.outputs.page.page import title_of
 from conchart.questions.predict import Bar, Prediction, Side
-from conchart.questions.predict.telling import assumptions, comparison, headline, question
+from conchart.questions.predict.sentences import assumptions, comparison, headline, question
+from conchart.report.report import Report
 from conchart.report.rows import rows
-from conchart.report.stalls import stall_costs
 from conchart.store.tables import Tables
 from conchart.version import version
 from conchart.words.phases import PHASES
@@ -70,6 +70,7 @@ class Timeline:
 
 def render(prediction: Prediction, tables: Tables) -> str:
     """Return the page as text, to be encoded as UTF-8."""
+    report = Report(tables)
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     template = environment.from_string(resource("templates", "whatif.html.j2"))
     span_ns = max(prediction.measured.total_ns, prediction.predicted.total_ns, 1)
@@ -91,8 +92,8 @@ def render(prediction: Prediction, tables: Tables) -> str:
         width=WIDTH,
         gutter=GUTTER,
         lane=LANE,
-        title=title_of(list(rows(tables, "SELECT path FROM captures ORDER BY capture"))),
-        stalls=stall_costs(tables),
+        title=title_of([file.path for file in report.files]),
+        stalls=report.stalls,
         words=sorted({stall.kind.word for stall in stalled}),
         version=version(),
         style=Markup(f"{page_style()}\n{resource('templates', 'whatif.css')}"),

@@ -25,7 +25,7 @@ from conchart.outputs.page.page import title_of
 from conchart.outputs.page.swimlanes import drawn_lanes, lane_rows, link_rows, phase_rows, stall_rows
 from conchart.outputs.pictures.picture_rows import GAP, HEADING, LEAST_LABELLED, Lane, Row, lay_rows
 from conchart.report.axis import TimeAxis, captured_ns, time_axis
-from conchart.report.findings import tally_findings
+from conchart.report.findings import findings, tally_findings
 from conchart.report.rows import rows
 from conchart.report.servers import groups, headline, servers, shares
 from conchart.store.tables import Tables
@@ -276,7 +276,9 @@ def _title(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
     """Write the names of the captures, what users waited for, and what is wrong."""
     room = drawing.width - 2 * MARGIN
     files = list(rows(tables, "SELECT path FROM captures ORDER BY capture"))
-    drawing.text(MARGIN, 36, drawing.fit(title_of(files), room, 27, bold=True), 27, bold=True)
+    drawing.text(
+        MARGIN, 36, drawing.fit(title_of([file["path"] for file in files]), room, 27, bold=True), 27, bold=True
+    )
     told = [f"{count_of(tables.count('connections'), 'connection')} in {format_ns(captured_ns(tables))}"]
     for server in headline(servers(tables, names=options.names, most=1))[:1]:
         parts = ", ".join(f"{part.words} {share}" for part, share in shares(server))
@@ -289,7 +291,8 @@ def _title(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
 def _findings(drawing: _Drawing, tables: Tables, room: float) -> str:
     """As many findings as one line holds, worst first; the last words say how many there are besides."""
     titles = [
-        f"{one.severity}: {one.title}" + (f" (×{one.count})" if one.count > 1 else "") for one in tally_findings(tables)
+        f"{one.severity}: {one.title}" + (f" (×{one.count})" if one.count > 1 else "")
+        for one in tally_findings(findings(tables))
     ]
     if not titles:
         return "Findings: none"

@@ -1,4 +1,4 @@
-"""The answer, before anything else: the worst findings, then where most of the wait was. In: a trace. Out: lines.
+"""The answer, before anything else: the worst findings, then where most of the wait was. In: a report. Out: lines.
 
 A finding has its title and cost, what to change, and the commands that show more; a wait has what it consists of.
 """
@@ -10,8 +10,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from conchart.outputs.terminal.words import both_ends, clipped
+from conchart.report.report import Report
 from conchart.report.verdict import Entry, Verdict
-from conchart.store.tables import Tables
 from conchart.words.printable import printable
 from conchart.words.units import format_ns
 
@@ -99,9 +99,9 @@ def _labelled(label: str, text: str, width: int, most: int | None) -> Iterator[T
         yield Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), line)
 
 
-def to_type(tables: Tables) -> str:
+def to_type(report: Report) -> str:
     """Write what to type for the capture; of several, or of a selection of packets, that is for the reader to say."""
-    captures = tables.fetch("SELECT path, selection FROM captures LIMIT 2")
-    if len(captures) != 1 or captures[0][1] or captures[0][0] == "-":
+    paths = report.overview.paths
+    if len(paths) != 1 or report.overview.selection or paths[0] == "-":
         return _SOME_CAPTURE
-    return printable(shlex.quote(captures[0][0]))
+    return printable(shlex.quote(paths[0]))

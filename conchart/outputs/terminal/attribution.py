@@ -1,4 +1,4 @@
-"""Where the time went, per server and phase, and why. In: a trace. Out: lines of text.
+"""Where the time went, per server and phase, and why. In: a report. Out: lines of text.
 
 The headline says what users waited for; then for each server a line, a stacked bar, its shares; for each kind of stall
 that matters a sentence.
@@ -8,15 +8,15 @@ from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
-from conchart.outputs.terminal.strip import Axis, Stretch, draw_strip, swatch
+from conchart.outputs.terminal.strip import Axis, draw_strip, swatch
 from conchart.outputs.terminal.words import both_ends, flow, names_text, wrapped
-from conchart.report.servers import Part, Server, headline, in_vain, shares
-from conchart.report.stalls import stall_costs
-from conchart.store.tables import Tables
+from conchart.report.lanes import Stretch
+from conchart.report.report import Report
+from conchart.report.servers import Part, Server, headline, shares
 from conchart.words.units import count_of, format_ns, format_share
 
 
-def waits(tables: Tables, listed: list[Server]) -> Iterator[tuple[str, str]]:
+def waits(report: Report, listed: list[Server]) -> Iterator[tuple[str, str]]:
     """Give the headline as labelled lines: what users waited for, the costliest server first."""
     label = "Waited"
     for server in headline(listed):
@@ -26,8 +26,8 @@ def waits(tables: Tables, listed: list[Server]) -> Iterator[tuple[str, str]]:
         )
         yield label, f"{format_ns(server.waited_ns)} for {server.endpoint}{called}: {told}"
         label = ""
-    if unserved := in_vain(tables):
-        yield "In vain", unserved
+    if report.in_vain:
+        yield "In vain", report.in_vain
 
 
 def attribution(listed: list[Server], count: int, width: int, *, colours: bool) -> Iterator[Text]:
@@ -89,8 +89,8 @@ def _besides(parts: Iterable[Part], *, colours: bool) -> Iterator[Text]:
         yield Text.assemble(swatch(part.phase, colours=colours), f" {part.name} {format_ns(part.total_ns)}")
 
 
-def causes(tables: Tables, width: int) -> Iterator[Text]:
+def causes(report: Report, width: int) -> Iterator[Text]:
     """Say why the next byte did not come, where that cost much."""
-    for cost in stall_costs(tables):
+    for cost in report.stalls:
         for line in wrapped(str(cost), width, indent="  "):
             yield Text(line)

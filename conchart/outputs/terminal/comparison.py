@@ -15,10 +15,11 @@ from conchart.outputs.limits import TERMINAL
 from conchart.outputs.terminal.attribution import stacked
 from conchart.outputs.terminal.lanes import scale
 from conchart.outputs.terminal.sheet import Sheet, plain_console
-from conchart.outputs.terminal.strip import Axis, Stretch, draw_strip, swatch
+from conchart.outputs.terminal.strip import Axis, draw_strip, swatch
 from conchart.outputs.terminal.words import fit, flow, names_text, wrapped
 from conchart.questions.compare.model import Comparison, FindingChange, Hop, Side
 from conchart.questions.compare.noise import Spread, Verdict
+from conchart.report.lanes import Stretch
 from conchart.report.servers import Server
 from conchart.words.phases import PHASE_BY_NAME, PHASES, PhaseKind
 from conchart.words.units import count_of, format_count, format_ns

@@ -1,4 +1,4 @@
-"""What is wrong, worst first: what it is, what it costs, what to change. In: a trace. Out: lines of text."""
+"""What is wrong, worst first: what it is, what it costs, what to change. In: a report. Out: lines of text."""
 
 from collections.abc import Iterator
 
@@ -6,19 +6,18 @@ from rich.text import Text
 
 from conchart.outputs.terminal.answer import STYLES
 from conchart.outputs.terminal.words import wrapped
-from conchart.report.findings import Finding, findings
-from conchart.store.tables import Tables
+from conchart.report.findings import Finding
+from conchart.report.report import Report
 
 _MOST_FRAMES = 5
 _INDENT = "  "
 
 
-def finding_lines(tables: Tables, width: int, *, names: bool) -> Iterator[Text]:
+def finding_lines(report: Report, width: int) -> Iterator[Text]:
     """Give the lines of all findings in full."""
-    told = findings(tables, names=names)
-    if not told:
+    if not report.findings:
         yield Text("none")
-    for finding in told:
+    for finding in report.findings:
         first, *others = _sentences(finding)
         for number, line in enumerate(wrapped(first, width, indent=_INDENT)):
             text = Text(line)

@@ -6,7 +6,7 @@ from rich.text import Text
 
 from conchart.outputs.terminal.words import wrapped
 from conchart.questions.predict import Prediction
-from conchart.questions.predict.telling import assumptions, comparison, headline, question
+from conchart.questions.predict.sentences import assumptions, comparison, headline, question
 
 _NUMBERS = ("measured", "predicted", "difference")
 

@@ -1,22 +1,22 @@
-"""What stores were asked, by shape. In: a trace. Out: lines: a few on the first screen, and more for ``-v``."""
+"""What stores were asked, by shape. In: a report. Out: lines: a few on the first screen, and more for ``-v``."""
 
 from collections.abc import Iterator
 
 from rich.text import Text
 
 from conchart.outputs.terminal.words import clipped, wrapped
-from conchart.report.queries import ALL, queries, stores
-from conchart.store.tables import Tables
+from conchart.report.queries import ALL
+from conchart.report.report import Report
 from conchart.words.units import count_of, format_ns
 
 _OF_EACH = 5
 """Shapes of each store that ``-v`` tells."""
 
 
-def query_lines(tables: Tables, width: int) -> Iterator[Text]:
+def query_lines(report: Report, width: int) -> Iterator[Text]:
     """Give the costliest shapes of each store, and how to get all of them."""
     left = 0
-    for number, store in enumerate(stores(tables, most=_OF_EACH)):
+    for number, store in enumerate(report.stores(_OF_EACH)):
         if number:
             yield Text()
         asked = count_of(store.count, "query", "queries")
@@ -33,9 +33,9 @@ def query_lines(tables: Tables, width: int) -> Iterator[Text]:
         yield from (Text(line) for line in wrapped(f'all shapes: conchart query CAPTURE "{ALL}"', width))
 
 
-def brief_queries(tables: Tables, width: int, most: int) -> Iterator[Text]:
+def brief_queries(report: Report, width: int, most: int) -> Iterator[Text]:
     """Give the costliest shapes of all stores, a line each, in ``most`` lines."""
-    told = queries(tables, most=most + 1) if most > 0 else []
+    told = report.queries(most + 1) if most > 0 else []
     shown = told if len(told) <= most else told[: most - 1]
     for query in shown:
         yield Text(clipped(f"{query.brief}: {query.shape}", width, 1)[0])

@@ -1,6 +1,6 @@
 """The first screen: the answer, where the time went, the lanes, what was captured, on one screen.
 
-In: a trace, its answer. Out: lines. What is cut or left out here, ``-v`` tells in full.
+In: a report. Out: lines. What is cut or left out here, ``-v`` tells in full.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,16 +12,14 @@ from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal.answer import answer_lines, to_type
 from conchart.outputs.terminal.attribution import block
 from conchart.outputs.terminal.facts import brief_facts
-from conchart.outputs.terminal.lanes import BESIDE_LANES, lanes
+from conchart.outputs.terminal.lanes import BESIDE_LANES, lane_lines
 from conchart.outputs.terminal.logs import TITLE as LOGGED
 from conchart.outputs.terminal.logs import log_lines
 from conchart.outputs.terminal.places import TITLE as PLACES
 from conchart.outputs.terminal.places import place_lines
 from conchart.outputs.terminal.queries import brief_queries
 from conchart.outputs.terminal.words import clipped
-from conchart.report.servers import alike
-from conchart.report.verdict import verdict
-from conchart.store.tables import Tables
+from conchart.report.report import Report
 from conchart.words.units import count_of
 
 LINES = 40
@@ -48,24 +46,21 @@ _TITLE = 2
 _LABEL = 9
 
 
-def first_screen(tables: Tables, width: int, *, colours: bool, options: DrawOptions) -> list[Text]:
+def first_screen(report: Report, width: int, *, colours: bool, options: DrawOptions) -> list[Text]:
     """Give the lines: no more than ``LINES`` from 80 columns on."""
-    names = options.names
-    answer = verdict(tables, names=names)
-    answer = answer if options.findings else answer.unsaid
-    capture = to_type(tables)
+    answer = report.verdict if options.findings else report.verdict.unsaid
+    capture = to_type(report)
     top = _first_that_fits(lambda most: list(answer_lines(answer, capture, width, most=most)), _ANSWER)
-    bottom = _first_that_fits(lambda most: list(_facts(tables, answer.quality, width, most)), _FACTS)
-    between = list(_section(PLACES, islice(place_lines(tables, width, most=1), _PLACES)))
-    between += _section(LOGGED, islice(log_lines(tables, width, most=_COMPARED, brief=True), _LOGS))
+    bottom = _first_that_fits(lambda most: list(_facts(report, width, most)), _FACTS)
+    between = list(_section(PLACES, islice(place_lines(report, width, most=1), _PLACES)))
+    between += _section(LOGGED, islice(log_lines(report, width, most=_COMPARED, brief=True), _LOGS))
     left = LINES - len(top) - len(bottom) - len(between) - 1
-    ((connections, count),) = tables.fetch("SELECT (SELECT count(*) FROM connections), (SELECT count(*) FROM servers)")
-    least = min(_LANES, connections + count)
+    least = min(_LANES, report.overview.connections + report.totals.count)
     spare = left - 2 * _TITLE - BESIDE_LANES - least - _BLOCK
-    asked = list(_labelled("queries", brief_queries(tables, width - _LABEL, min(_QUERIES, spare))))
+    asked = list(_labelled("queries", brief_queries(report, width - _LABEL, min(_QUERIES, spare))))
     room = left - 2 * _TITLE - BESIDE_LANES - len(asked)
-    servers = list(_servers(tables, width, min(_SERVERS, room - least), count, colours=colours, names=names))
-    drawn = list(lanes(tables, width, colours=colours, names=names, room=room - len(servers)))
+    servers = list(_servers(report, width, min(_SERVERS, room - least), colours=colours))
+    drawn = list(lane_lines(report, width, colours=colours, room=room - len(servers)))
     return [
         *top,
         *between,
@@ -94,8 +89,8 @@ def _section(title: str, lines: Iterable[Text]) -> Iterator[Text]:
         yield line
 
 
-def _facts(tables: Tables, quality: str, width: int, most: int) -> Iterator[Text]:
-    for label, text in brief_facts(tables, quality):
+def _facts(report: Report, width: int, most: int) -> Iterator[Text]:
+    for label, text in brief_facts(report):
         yield from _labelled(label, map(Text, clipped(text, width - _LABEL, most)))
 
 
@@ -104,13 +99,14 @@ def _labelled(label: str, lines: Iterable[Text]) -> Iterator[Text]:
         yield Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), line)
 
 
-def _servers(tables: Tables, width: int, room: int, count: int, *, colours: bool, names: bool) -> Iterator[Text]:
+def _servers(report: Report, width: int, room: int, *, colours: bool) -> Iterator[Text]:
     """Give the servers, those that are alike as one, as many as there is room for; of the others, how many.
 
     Servers at which nobody waited and everybody was served are told only where there is nothing else to tell.
     """
+    count = report.totals.count
     told, used = 0, 0
-    for group in alike(tables, names=names, most=max(1, room)):
+    for group in report.alike(max(1, room)):
         if told and not group.server.waited_ns and not group.server.in_vain:
             continue
         is_last = told + 1 + group.others == count

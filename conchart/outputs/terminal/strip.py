@@ -12,23 +12,13 @@ from itertools import groupby
 from rich.style import Style
 from rich.text import Text
 
+from conchart.report.lanes import Stretch
 from conchart.words.phases import PHASE_BY_NAME, PHASES, PhaseKind
 
 _LEFT_BLOCKS = " ▏▎▍▌▋▊▉█"
 _HATCH = "▒"
 _INSTANT = "|"
 _RANK = {phase: -index for index, phase in enumerate(PHASES)}
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """A piece of a strip."""
-
-    kind: str
-    """As ``phases.kind``."""
-    start: int
-    """In the axis' unit, nanoseconds say."""
-    end: int
 
 
 @dataclass(frozen=True, slots=True)

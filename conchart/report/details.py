@@ -1,13 +1,12 @@
-"""The facts of each connection, for ``-v``. In: a trace. Out: a few lines per connection, ordered by stream."""
+"""The facts of each connection, for ``-v``. In: tables. Out: :class:`Details` of each, ordered by stream."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from rich.text import Text
-
-from conchart.outputs.terminal.facts import RENEGOTIATION
 from conchart.report import logs, messages, races, spans, tunnels
+from conchart.report.kinds import RENEGOTIATION
 from conchart.report.owners import who
 from conchart.report.splits import STEPS
 from conchart.store.sql import ANSWER, MISSING
@@ -58,39 +57,43 @@ _LINKS = f"""
 Row = dict[str, Any]
 
 
-def details(tables: Tables, *, names: bool) -> Iterator[Text]:
-    """Give the lines. What encryption hides and was inferred is marked ``~``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Details:
+    """What is known of one connection; every text is safe to print."""
+
+    title: str
+    lines: tuple[str, ...]
+    """What is said of a part of one above it begins with more blanks."""
+
+
+def details(tables: Tables, *, names: bool) -> Iterator[Details]:
+    """Give those of each connection. What encryption hides and was inferred is marked ``~``."""
     handshakes, exchanges = _by_stream(tables, _HANDSHAKES), _by_stream(tables, _EXCHANGES)
     stalls = _by_stream(tables, _STALLS)
-    said = {(row["stream"], row["number"]): messages.told(row) for row in _rows(tables, _MESSAGES)}
-    traced = {(row["stream"], row["number"]): spans.told(row) for row in _rows(tables, spans.BY_EXCHANGE)}
     links = _links(tables)
-    logged = _logged(tables)
     raced = _by_stream(tables, _RACES)
+    beside: dict[tuple[int, int], list[str]] = {}
+    for row in _rows(tables, _MESSAGES):
+        beside.setdefault((row["stream"], row["number"]), []).append(messages.told(row))
+    for row in _rows(tables, spans.BY_EXCHANGE):
+        beside.setdefault((row["stream"], row["number"]), []).extend(spans.told(row))
+    for place, lines in _logged(tables).items():
+        beside.setdefault(place, []).extend(lines)
     for row in _rows(tables, _CONNECTIONS):
-        yield Text()
-        yield Text(_connection(row, names=names), "bold")
-        yield Text(f"  {_transport(row)}")
-        for race in raced.get(row["stream"], []):
-            yield Text(f"  {races.told(race)}")
-        for handshake in handshakes.get(row["stream"], []):
-            yield Text(f"  {_handshake(handshake, names=names)}")
-        for link in links.get((row["stream"], None), []):
-            yield Text(f"  {link}")
-        for exchange in exchanges.get(row["stream"], []):
-            yield Text(f"  {_exchange(exchange, names=names)}")
-            if exchange["tunnel"] is not None:
-                yield Text(f"    {tunnels.told(exchange)}")
-            if sentence := said.get((row["stream"], exchange["number"])):
-                yield Text(f"    {sentence}")
-            for sentence in traced.get((row["stream"], exchange["number"]), []):
-                yield Text(f"    {sentence}")
-            for line in logged.get((row["stream"], exchange["number"]), []):
-                yield Text(f"    {line}")
-            for link in links.get((row["stream"], exchange["number"]), []):
-                yield Text(f"    {link}")
-        for stall in stalls.get(row["stream"], []):
-            yield Text(f"  {_stall(stall)}")
+        stream = row["stream"]
+        lines = [
+            _transport(row),
+            *(races.told(race) for race in raced.get(stream, ())),
+            *(_handshake(handshake, names=names) for handshake in handshakes.get(stream, ())),
+            *links.get((stream, None), ()),
+        ]
+        for exchange in exchanges.get(stream, ()):
+            place = (stream, exchange["number"])
+            lines.append(_exchange(exchange, names=names))
+            inner = [tunnels.told(exchange)] if exchange["tunnel"] is not None else []
+            lines += (f"  {line}" for line in (*inner, *beside.get(place, ()), *links.get(place, ())))
+        lines += map(_stall, stalls.get(stream, ()))
+        yield Details(title=_connection(row, names=names), lines=tuple(lines))
 
 
 def _connection(row: Row, *, names: bool) -> str:
