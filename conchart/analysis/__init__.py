@@ -119,7 +119,7 @@ def plan(
             writes=("exchanges.service_ns",),
         ),
         _Part(
-            work=find_owners,
+            work=partial(find_owners, thresholds=thresholds),
             reads=(
                 *("captures", "connections", "exchanges", "phases", "handshakes", "stalled", "races", "links"),
                 "on_behalf",

@@ -9,7 +9,9 @@ called so (headline, costs of findings, predictions) is a sum over some of its r
 waited for on behalf of others: a sum over ``WAITS``.
 """
 
-from conchart.store.sql import IS_TURN, OF_USERS, SERVED
+from collections.abc import Mapping
+
+from conchart.store.sql import IS_TURN, OF_USERS, SERVED, with_values
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASES
 from conchart.words.stalls import DETAIL, OWNER
@@ -148,17 +150,15 @@ _SERVE = f"""
         WHERE way_ns IS NOT NULL) AS told
     WHERE exchanges.stream = told.stream AND exchanges.number = told.number
 """
-WAY_SHARE = 0.9
-"""Where a connection's beginning is not in the capture, and no acknowledgement came within this share of its quickest
-response, the acknowledgements came with the responses: nobody knows how much of a wait was the way."""
 # What no stall explains of a phase: of a TLS handshake, what each end computes is its own; of a wait, what is not the
 # way is the server's, but for what a proxy took before and after it asked its backend. Where requests wait side by
-# side, a proxy has the same share of what was waited for each.
+# side, a proxy has the same share of what was waited for each. Where a connection's beginning is not in the capture,
+# and acknowledgements came with the responses, nobody knows how much of a wait was the way.
 _OWN = f"""
     INSERT INTO wait_owners BY NAME
     WITH users AS (
         SELECT stream, server_ip, server_port, {_WAY} AS way_ns,
-            rtt_server_ns >= {WAY_SHARE} * least_wait_ns AS is_most
+            rtt_server_ns >= $way_share * least_wait_ns AS is_most
         FROM connections LEFT JOIN (
             SELECT stream, min(wait_ns) AS least_wait_ns
             FROM exchanges SEMI JOIN (FROM connections WHERE transport = 'tcp' AND syn_at IS NULL) USING (stream)
@@ -231,6 +231,11 @@ def time_servers(tables: Tables) -> None:
     tables.execute(_SERVE)
 
 
-def find_owners(tables: Tables) -> None:
-    """Fill ``wait_owners``, whose rows add up to what users waited in each phase at a server."""
-    tables.execute(_OWN)
+def find_owners(tables: Tables, *, thresholds: Mapping[str, float]) -> None:
+    """Fill ``wait_owners``, whose rows add up to what users waited in each phase at a server.
+
+    Args:
+        tables: Of the trace.
+        thresholds: From where on an acknowledgement tells no round trip.
+    """
+    tables.execute(with_values(_OWN, thresholds))

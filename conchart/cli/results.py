@@ -20,7 +20,7 @@ from conchart.files.paths import temporary_folder
 from conchart.outputs import FORMATS, SUFFIXES, check, check_dump, dump, form_of, prepare, wants_packets
 from conchart.outputs.options import DrawOptions
 from conchart.report.axis import captured_ns
-from conchart.report.report import report_of
+from conchart.report.report import Report, report_of
 from conchart.store.schema import SEVERITIES, TABLES
 from conchart.trace import Trace, read
 from conchart.words.printable import printable
@@ -122,7 +122,7 @@ class Results:
             if not os.access(folder, os.W_OK | os.X_OK):
                 raise OutputError(
                     f"cannot write {output}: conchart runs as {user} now, who may not write in {folder}\n"
-                    "  Name a folder in which {user} may write (/tmp), or another user (-Z USER)."
+                    f"  Name a folder in which {user} may write (/tmp), or another user (-Z USER)."
                 )
 
     def give(self, trace: Trace) -> int:
@@ -133,18 +133,21 @@ class Results:
             else:
                 trace.write(output, format=self.form, table=self.table, options=self.options, force=self.force)
                 click.echo(f"Wrote {printable(output)}: {_extent(trace)}", err=not _STDOUT.isdisjoint(self.outputs))
-        if self.options.verbose or not self.outputs:
-            self._print_summary(trace)
-        return int(self.fail_on is not None and _fails(trace, self.fail_on))
+        prints = self.options.verbose or not self.outputs
+        if not prints and self.fail_on is None:
+            return 0
+        trace.provide("findings")  # a rule that is wrong is told before anything is printed
+        with report_of(trace, names=self.options.names) as report:
+            if prints:
+                self._print_summary(report)
+            return int(self.fail_on is not None and _fails(trace, report, self.fail_on))
 
-    def _print_summary(self, trace: Trace) -> None:
+    def _print_summary(self, report: Report) -> None:
         # Not above: a page needs nothing of rich, which takes a while.
         from conchart.cli.terminal import print_on, terminal
         from conchart.outputs.terminal import print_summary
 
-        trace.provide("findings")  # a rule that is wrong is told before anything is printed
-        with report_of(trace, names=self.options.names) as report:
-            print_on(terminal(), partial(print_summary, report, options=self.options))
+        print_on(terminal(), partial(print_summary, report, options=self.options))
 
 
 _WRITING = (
@@ -244,7 +247,7 @@ def showing_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def _fails(trace: Trace, least: str) -> bool:
+def _fails(trace: Trace, report: Report, least: str) -> bool:
     """Tell whether there are findings of this severity or a worse one, and name them; or whether nobody was served."""
     bad = SEVERITIES[SEVERITIES.index(least) :]
     query = "SELECT finding FROM findings WHERE list_contains($bad, severity) GROUP BY finding ORDER BY min(number)"
@@ -252,9 +255,7 @@ def _fails(trace: Trace, least: str) -> bool:
     if names:
         click.echo(f"conchart: --fail-on {least}: {', '.join(names)}", err=True)
         return True
-    with report_of(trace) as report:
-        state = report.verdict.state
-    if state == "nobody served":
+    if report.verdict.state == "nobody served":
         click.echo(f"conchart: --fail-on {least}: nobody was served", err=True)
         return True
     return False

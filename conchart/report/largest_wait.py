@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from conchart.report.places import Part as Spot
-from conchart.report.places import Spent, spent
+from conchart.report.places import Spent
 from conchart.report.rows import Row, rows
-from conchart.report.splits import POOL_WAIT, Split, Splits, splits
+from conchart.report.splits import POOL_WAIT, Split, Splits
 from conchart.store.sql import OF_USERS, OPENING, RESUMED, SERVED, SURE, UNFINISHED
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASE_BY_NAME, UNDER_WAY
@@ -190,26 +190,21 @@ class _Part:
 def longest(
     tables: Tables,
     waited_ns: int,
+    split: Splits,
+    places: Sequence[Spent],
     *,
     names: bool = True,
-    split: Splits | None = None,
-    places: Sequence[Spent] | None = None,
 ) -> list[Longest]:
     """Name the largest wait, and whatever has half of all and is neither explained nor named yet, the largest first.
 
     Args:
         tables: Of the trace.
         waited_ns: What users waited.
+        split: What the waits at fronts consist of.
+        places: Where the time was spent; nothing where nobody named places.
         names: With names found in the capture.
-        split: What the waits at fronts consist of, if that is known already.
-        places: Where the time was spent, if that is known already.
     """
-    known = _Known(
-        tables=tables,
-        splits=splits(tables) if split is None else split,
-        places=(spent(tables) if tables.have_places else ()) if places is None else places,
-        names=names,
-    )
+    known = _Known(tables=tables, splits=split, places=places, names=names)
     found = sorted(_named(known, waited_ns), key=lambda one: -one.ns)
     smaller = [
         replace(one, title=one.title.replace(_LARGEST_WAIT, f"{_LARGEST_WAIT} at one server")) for one in found[1:]

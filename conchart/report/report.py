@@ -85,9 +85,9 @@ class Report:
         return largest_wait.longest(
             self._tables,
             self.totals.waited_ns,
+            self.splits,
+            self.spent if self.have_places else (),
             names=self.names,
-            split=self.splits,
-            places=self.spent if self.have_places else (),
         )
 
     @cached_property
@@ -114,7 +114,7 @@ class Report:
 
     def servers(self, most: int | None = None) -> list[Server]:
         """List the servers: the costliest front first; of more than ``most``, the first ones and the headline's."""
-        return servers.servers(self._tables, names=self.names, most=most, split=self.splits)
+        return servers.servers(self._tables, self.splits, names=self.names, most=most)
 
     def alike(self, most: int) -> list[Alike]:
         """List the servers, with those that are alike folded; the first ``most`` of these."""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from conchart.report.rows import Columns, Row, columns, rows
-from conchart.report.splits import Split, Splits, splits
+from conchart.report.splits import Split, Splits
 from conchart.store.sql import ANSWERED, USERS_WAITED, literal
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASES, PhaseKind
@@ -123,19 +123,17 @@ _CHOSEN = f"""
 """
 
 
-def servers(
-    tables: Tables, *, names: bool = True, most: int | None = None, split: Splits | None = None
-) -> list[Server]:
+def servers(tables: Tables, split: Splits, *, names: bool = True, most: int | None = None) -> list[Server]:
     """List the servers: the costliest front first, after it what stands behind it.
 
     Args:
         tables: Of the trace.
+        split: What the waits at fronts consist of.
         names: With the names found in the capture.
         most: Of more, the first ones, and after them those of the headline.
-        split: What the waits at fronts consist of, if that is known already.
     """
     chosen = "FROM servers" if most is None else _CHOSEN.format(most=most)
-    return _servers(tables, chosen, splits(tables) if split is None else split, names=names)
+    return _servers(tables, chosen, split, names=names)
 
 
 def _servers(tables: Tables, chosen: str, split: Splits, *, names: bool) -> list[Server]:

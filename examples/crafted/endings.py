@@ -47,6 +47,18 @@ def opened(
     return talk
 
 
+def elsewhere(capture: Capture, *, after_ms: float, every_ms: float) -> None:
+    """Ask another server four times, each time on a connection of its own."""
+    for number in range(4):
+        talk = Talk(
+            capture, after_ms=after_ms + every_ms * number, port=52_000 + number, server="198.51.100.21",
+            client_isn=0x5A2B3C4D + 0x10000 * number,
+        )  # fmt: skip
+        talk.handshake(1)
+        serve(talk, "/elsewhere")
+        talk.goodbye(1)
+
+
 def hangs_to_the_end(capture: Capture) -> None:
     """A server that hangs until the capture ends.
 
@@ -64,14 +76,7 @@ def hangs_to_the_end(capture: Capture) -> None:
         talk.client("PA", get("/report"))
         talk.wait(RTT_MS)
         talk.server(ttl=TTL_SERVER)
-    for number in range(4):
-        talk = Talk(
-            capture, after_ms=2_000 + 5_000 * number, port=52_000 + number, server="198.51.100.21",
-            client_isn=0x5A2B3C4D + 0x10000 * number,
-        )  # fmt: skip
-        talk.handshake(1)
-        serve(talk, "/elsewhere")
-        talk.goodbye(1)
+    elsewhere(capture, after_ms=2_000, every_ms=5_000)
 
 
 def foreign_rst_first(capture: Capture) -> None:
@@ -303,14 +308,7 @@ def body_stops_at_the_end(capture: Capture) -> None:
         talk.server("PA", b"x" * 1_200, ttl=TTL_SERVER)
         talk.wait(0.1)
         talk.client()
-    for number in range(4):
-        other = Talk(
-            capture, after_ms=1_000 + 4_500 * number, port=52_000 + number, server="198.51.100.21",
-            client_isn=0x5A2B3C4D + 0x10000 * number,
-        )  # fmt: skip
-        other.handshake(1)
-        serve(other, "/elsewhere")
-        other.goodbye(1)
+    elsewhere(capture, after_ms=1_000, every_ms=4_500)
 
 
 STORIES = (

@@ -15,10 +15,9 @@ from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal.screen import first_screen
 from conchart.report.axis import captured_ns
 from conchart.report.findings import findings, tally_findings
-from conchart.report.largest_wait import longest
 from conchart.report.overview import overview
 from conchart.report.report import Report
-from conchart.report.servers import Server, servers, totals
+from conchart.report.servers import Server, totals
 from conchart.report.splits import splits
 from conchart.store.sql import TO_GROUP
 from tests.conftest import CASES, capture_of, keys_of, name_of
@@ -35,10 +34,10 @@ Law = Callable[[Trace], None]
 def waits_have_shares(trace: Trace) -> None:
     """What is told of the waits is a part of them, and the first that is told is the largest."""
     waited_ns = totals(trace).waited_ns
-    told = longest(trace, waited_ns)
+    told = Report(trace).largest_waits
     assert [one.ns for one in told] == sorted((one.ns for one in told), reverse=True)
     assert all(0 < one.ns <= waited_ns for one in told)
-    listed = servers(trace)
+    listed = Report(trace).servers()
     users = [one for one in listed if one.users_ns == one.waited_ns]
     largest = max((part.total_ns for one in users for part in one.waited), default=0)
     assert not told or told[0].ns >= largest
@@ -56,7 +55,7 @@ def parts_add_up(trace: Trace) -> None:
             (SELECT coalesce(sum(end_at - start_at), 0) FROM phases)
         """
     )
-    listed = servers(trace)
+    listed = Report(trace).servers()
     timed = sum(one.total_ns for one in listed)
     assert lived == phased == timed == totals(trace).total_ns
     for one in listed:
@@ -74,7 +73,7 @@ def _waited_in(server: Server, phase: str) -> int:
 
 def counts_agree(trace: Trace) -> None:
     """Overview, servers, findings and the tables count alike."""
-    listed, counted = servers(trace), overview(trace)
+    listed, counted = Report(trace).servers(), overview(trace)
     rows = {table: trace.count(table) for table in ("connections", "exchanges", "handshakes", "findings")}
     assert sum(one.connections for one in listed) == counted.connections == rows["connections"]
     assert sum(one.requests for one in listed) == counted.requests == rows["exchanges"]

@@ -10,7 +10,8 @@ from conchart.questions.compare import compare
 from conchart.questions.compare.samples import samples
 from conchart.questions.predict import Change, predict
 from conchart.report.findings import findings
-from conchart.report.servers import Server, servers, totals
+from conchart.report.report import Report
+from conchart.report.servers import Server, totals
 from conchart.store.sql import SERVED
 from tests.conftest import ROOT
 
@@ -26,7 +27,7 @@ def waited_for(listed: list[Server]) -> int:
 def test_what_users_waited_is_one_number(capture: Path) -> None:
     with conchart.read(capture) as trace:
         waited_ns = totals(trace).waited_ns
-        listed = servers(trace)
+        listed = Report(trace).servers()
         assert waited_for(listed) == waited_ns
         for server in listed:
             assert sum(part.total_ns for part in server.waited) == server.waited_ns

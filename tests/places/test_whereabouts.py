@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import conchart
-from conchart.report.largest_wait import longest
+from conchart.report.report import Report
 from conchart.report.splits import splits
 from tests.conftest import IN_PLACES, ROOT, name_of, places_of
 
@@ -132,13 +132,13 @@ def test_segments_that_offloading_joined_are_known_by_their_bytes() -> None:
 
 def test_the_largest_wait_says_where_it_was_spent() -> None:
     with conchart.read(places=places_of(ROOT / "captures/places/whose-fault-1")) as trace:
-        (largest, *_) = longest(trace, 1)
+        (largest, *_) = Report(trace).largest_waits
         assert re.search(r"of 2\.32 s waited there, 1\.57 s \(68 %\) went by on the path lb–app", largest.detail)
         assert (largest.title, largest.ns // MS) == ("Largest wait: path lb–app", 1567)
         # Between a front and its backend lies a line: nothing of it is called the proxy's own time.
         assert splits(trace) == {}
     with conchart.read(places=places_of(ROOT / "captures/places/loss")) as trace:
-        (largest, *_) = longest(trace, 1)
+        (largest, *_) = Report(trace).largest_waits
         assert "until lost packets came again (losses lb → client)" in largest.detail
 
 

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import conchart
-from conchart.report.largest_wait import longest
-from conchart.report.servers import totals
+from conchart.report.report import Report
 from conchart.report.splits import Split, splits
 from tests.conftest import ROOT
 
@@ -58,7 +57,7 @@ def test_a_hop_has_no_more_than_users_waited() -> None:
         ((waited,),) = trace.fetch("SELECT sum(waited_ns) FROM times WHERE phase = 'wait' AND server_port = 443")
         (split,) = splits(trace).values()
         assert split.wait_ns == waited < summed
-        (wait,) = longest(trace, totals(trace).waited_ns)
+        (wait,) = Report(trace).largest_waits
     assert "backend took 35.5 ms of 42.6 ms wait (83 %)" in wait.detail
 
 

@@ -24,10 +24,11 @@ from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.page import title_of
 from conchart.outputs.page.swimlanes import drawn_lanes, lane_rows, link_rows, phase_rows, stall_rows
 from conchart.outputs.pictures.picture_rows import GAP, HEADING, LEAST_LABELLED, Lane, Row, lay_rows
-from conchart.report.axis import TimeAxis, captured_ns, time_axis
-from conchart.report.findings import findings, tally_findings
+from conchart.report.axis import TimeAxis, time_axis
+from conchart.report.findings import tally_findings
+from conchart.report.report import Report
 from conchart.report.rows import rows
-from conchart.report.servers import groups, headline, servers, shares
+from conchart.report.servers import groups, headline, shares
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASES, PhaseKind
 from conchart.words.printable import endpoint
@@ -240,7 +241,7 @@ class _Drawing:
 
 
 def _draw(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
-    _title(drawing, tables, options)
+    _title(drawing, Report(tables, names=options.names))
     if not (plotted := _plot(drawing, tables, options, top=_TOP)):
         drawing.text(drawing.width / 2, drawing.height / 2, "no connections", 22, soft=True, align="center")
         return
@@ -272,27 +273,25 @@ def _plot(drawing: _Drawing, tables: Tables, options: DrawOptions, *, top: float
     return _Plot(drawing=drawing, rows=laid, axis=axis, span=max(1, axis.span), left=left, top=top), lanes
 
 
-def _title(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
+def _title(drawing: _Drawing, report: Report) -> None:
     """Write the names of the captures, what users waited for, and what is wrong."""
     room = drawing.width - 2 * MARGIN
-    files = list(rows(tables, "SELECT path FROM captures ORDER BY capture"))
-    drawing.text(
-        MARGIN, 36, drawing.fit(title_of([file["path"] for file in files]), room, 27, bold=True), 27, bold=True
-    )
-    told = [f"{count_of(tables.count('connections'), 'connection')} in {format_ns(captured_ns(tables))}"]
-    for server in headline(servers(tables, names=options.names, most=1))[:1]:
+    title = title_of([file.path for file in report.files])
+    drawing.text(MARGIN, 36, drawing.fit(title, room, 27, bold=True), 27, bold=True)
+    told = [f"{count_of(report.overview.connections, 'connection')} in {format_ns(report.captured_ns)}"]
+    for server in headline(report.servers(1))[:1]:
         parts = ", ".join(f"{part.words} {share}" for part, share in shares(server))
         called = f" ({server.title})" if server.title else ""
         told.append(f"waited {format_ns(server.waited_ns)} for {server.endpoint}{called}: {parts}")
     drawing.text(MARGIN, 70, drawing.fit(" · ".join(told), room, 17), 17, soft=True)
-    drawing.text(MARGIN, 98, _findings(drawing, tables, room), 17)
+    drawing.text(MARGIN, 98, _findings(drawing, report, room), 17)
 
 
-def _findings(drawing: _Drawing, tables: Tables, room: float) -> str:
+def _findings(drawing: _Drawing, report: Report, room: float) -> str:
     """As many findings as one line holds, worst first; the last words say how many there are besides."""
     titles = [
         f"{one.severity}: {one.title}" + (f" (×{one.count})" if one.count > 1 else "")
-        for one in tally_findings(findings(tables))
+        for one in tally_findings(report.findings)
     ]
     if not titles:
         return "Findings: none"

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from conchart.report.servers import Server, servers
+from conchart.report.report import Report
+from conchart.report.servers import Server
 from conchart.store.tables import Tables
 
 
@@ -50,7 +51,7 @@ def placed_servers(tables: Tables) -> list[Placed]:
     """List the servers, costliest front first, without datagrams that nobody reads."""
     places = {(ip, port): (tier, udp) for ip, port, tier, udp in tables.fetch(_PLACES)}
     found = []
-    for server in servers(tables):
+    for server in Report(tables).servers():
         tier, datagrams = places[server.server_ip, server.server_port]
         if not server.unread:
             found.append(Placed(server=server, tier=tier, datagrams=datagrams))

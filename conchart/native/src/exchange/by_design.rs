@@ -16,10 +16,12 @@ const CONSUL: [&str; 9] = ["kv", "health", "catalog", "event", "config", "connec
 /// Names of the last part of a path that is polled.
 const POLLS: [&str; 6] = ["poll", "longpoll", "long-poll", "long_poll", "longpolling", "getupdates"];
 /// How methods of gRPC begin that tell of changes.
-const WATCHES: [&str; 6] =
-    ["Watch", "Subscribe", "StreamAggregatedResources", "DeltaAggregatedResources", "StreamingPull", "Listen"];
-/// How a method of gRPC begins that is answered when there is work to do.
-const POLL: &str = "Poll";
+const WATCHES: [&str; 4] = ["Watch", "Subscribe", "StreamAggregatedResources", "DeltaAggregatedResources"];
+/// Other methods of gRPC that do: of Pub/Sub and Firestore.
+const STREAMS: [&str; 2] = ["StreamingPull", "Listen"];
+/// Methods of gRPC that are answered when there is work to do: of Temporal.
+const WORK: [&str; 4] =
+    ["PollWorkflowTaskQueue", "PollActivityTaskQueue", "PollNexusTaskQueue", "PollWorkflowExecutionUpdate"];
 /// Value of `X-Amz-Target`: SQS in JSON. How long it waits is in the content, or set for the queue.
 const RECEIVE: &[u8] = b"AmazonSQS.ReceiveMessage";
 /// How paths end whose requests are answered when there is work to do, or when it is done.
@@ -44,17 +46,10 @@ pub(super) fn is_awaiting(amz_target: &[u8]) -> bool {
 
 /// Notes what the head of a request says.
 pub(super) fn note_request(exchange: &mut Exchange, is_grpc: bool, is_awaiting: bool) {
-    exchange.awaits_event = is_awaiting;
     let Some(target) = exchange.target.as_deref() else { return };
-    if is_grpc {
-        let method = target.rsplit('/').next().unwrap_or_default();
-        exchange.streams = WATCHES.iter().any(|known| method.starts_with(known));
-        exchange.awaits_event = method.starts_with(POLL);
-    } else {
-        let Asks { event, stream } = Asks::of(exchange.method.as_deref() == Some("GET"), target);
-        (exchange.awaits_event, exchange.streams) = (event || is_awaiting, stream);
-    }
-    exchange.awaits_event |= exchange.streams;
+    let Asks { event, stream } =
+        if is_grpc { Asks::called(target) } else { Asks::of(exchange.method.as_deref() == Some("GET"), target) };
+    (exchange.awaits_event, exchange.streams) = (event || is_awaiting, stream);
 }
 
 /// Notes what the head of a response says. An error is no event.
@@ -78,6 +73,13 @@ struct Asks {
 }
 
 impl Asks {
+    /// A call of gRPC.
+    fn called(target: &str) -> Self {
+        let method = target.rsplit('/').next().unwrap_or_default();
+        let stream = WATCHES.iter().any(|known| method.starts_with(known)) || STREAMS.contains(&method);
+        Self { event: stream || WORK.contains(&method), stream }
+    }
+
     fn of(is_get: bool, target: &str) -> Self {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
@@ -200,6 +202,21 @@ mod tests {
             assert_eq!(asks(target), (false, false), "{target}");
         }
         assert!(!Asks::of(false, "/api/v1/pods?watch=true").event);
+    }
+
+    #[test]
+    fn methods_of_grpc_say_what_is_waited_for() {
+        let calls = |method: &str| {
+            let Asks { event, stream } = Asks::called(&format!("/shop.v1.Service/{method}"));
+            (event, stream)
+        };
+        for method in ["Watch", "WatchOrders", "SubscribeAll", "StreamingPull", "Listen"] {
+            assert_eq!(calls(method), (true, true), "{method}");
+        }
+        assert_eq!(calls("PollActivityTaskQueue"), (true, false));
+        for method in ["PollStatus", "Listeners", "ListListeners", "GetOrder", "Rewatch"] {
+            assert_eq!(calls(method), (false, false), "{method}");
+        }
     }
 
     #[test]
