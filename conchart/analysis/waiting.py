@@ -2,7 +2,7 @@
 
 In: the tables as the core filled them. Out: the same. A connection on which a response is owed by its last packet lasts
 as long as the capture shows its client or its server. A response of which the capture shows neither request nor head,
-and that comes in small parts with pauses, is a stream of events (``exchanges.awaits``).
+and that comes in small parts with pauses, is a stream of events (``exchanges.awaits``): idle.
 
 The core sees one connection at a time: its last packet is the last that is known of it. A server that hangs sends none,
 and its client waits on. As with lookups, this comes before everything else that is worked out.
@@ -29,6 +29,7 @@ _OWED = """
         count(*) FILTER (request_at IS NULL AND protocol = 'unknown')
     FROM exchanges
 """
+_OF_EVENTS = "protocol = 'unknown' AND awaits = 'stream'"
 _STREAMS = f"""
     UPDATE exchanges SET awaits = 'stream' FROM (
         SELECT stream, number
@@ -41,8 +42,14 @@ _STREAMS = f"""
         GROUP BY ALL
         HAVING 2 * sum(end_at - start_at) >= any_value(done_at - response_at)
             AND any_value(response_bytes) <= {LARGEST_EVENT} * (count(*) + 1)) AS events
-    WHERE exchanges.stream = events.stream AND exchanges.number = events.number
+    WHERE exchanges.stream = events.stream AND exchanges.number = events.number;
+    UPDATE phases SET kind = 'idle', exchange = NULL FROM exchanges
+    WHERE phases.stream = exchanges.stream AND exchange = number AND phases.kind = 'transfer' AND {_OF_EVENTS};
+    DELETE FROM stalls USING exchanges
+    WHERE stalls.stream = exchanges.stream AND kind = 'sender' AND side = 'server' AND start_at >= response_at
+        AND end_at <= coalesce(response_done_at, end_at) AND {_OF_EVENTS}
 """
+"""Nobody owes an event: what lies between two is idle, as in a stream that says what it is, and no stall."""
 # All that was sent was acknowledged: else packets are missing. The capture lasts as long as it shows either host.
 _WAITING = f"""
     WITH left_open AS (

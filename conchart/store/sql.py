@@ -46,11 +46,10 @@ SERVED = f"({ANSWERED} AND {FIRST_SIGHT} AND NOT {_LOST})"
 for a second sight."""
 RESUMED = "outcome = 'complete' AND kind <> 'full'"
 """Of ``handshakes``: it came to its end, and was no full one."""
-TURNS = """((protocol IN ('unknown', 'vnc') OR protocol = 'ssh' AND number > 0)
-    AND (request_at IS NOT NULL OR coalesce(awaits = 'stream', false)))"""
+TURNS = "((protocol IN ('unknown', 'vnc') OR protocol = 'ssh' AND number > 0) AND request_at IS NOT NULL)"
 """Condition on ``exchanges``: bytes in turns, of a protocol that is not read (MTProto), or in which either side sends
 when it likes (SSH). Nobody is known to wait: it may be an event, or the echo of a key. A greeting is waited for, also
-where an SSH client sends its own first; a stream of events that had begun before the capture is not."""
+where an SSH client sends its own first."""
 IS_TURN = f"(stream, exchange) IN (SELECT (stream, number) FROM exchanges WHERE {TURNS})"
 """Of what has a connection and an exchange: nobody is known to wait for it."""
 OPENING = -1
