@@ -15,7 +15,7 @@ from conchart import Trace
 from conchart.analysis.findings.evidence import evidence
 from conchart.analysis.findings.rule import Rule, chosen_thresholds, load_rules
 from conchart.store.sql import with_values
-from tests.conftest import ROOT, capture_of, keys_of, logs_of, name_of
+from tests.conftest import ROOT, capture_of, is_sample, keys_of, logs_of, name_of
 from tests.laws import ON_ALL
 from tests.laws.messy import Found, findings_of
 
@@ -73,12 +73,13 @@ OFTEN = {
 
 
 def captures(told: str) -> list[Any]:
-    """Give the captures of rules that say ``fault`` or ``clean`` of them: every sixth belongs to the quick tier."""
+    """Give the captures of rules that say ``fault`` or ``clean`` of them: a sixth belongs to the quick tier."""
     names = sorted({name for rule in RULES.values() for name in getattr(rule, told)})
     cases = [ROOT / "captures" / name for name in names]
     return [
-        pytest.param(case, id=name_of(case), marks=marks_of(case) if place % 6 else ())
-        for place, case in enumerate(case for case in cases if list(case.glob("input.pcap*")))
+        pytest.param(case, id=name_of(case), marks=() if is_sample(name_of(case), 6) else marks_of(case))
+        for case in cases
+        if list(case.glob("input.pcap*"))
     ]
 
 

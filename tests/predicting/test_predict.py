@@ -19,7 +19,7 @@ from conchart.questions.predict.talk import NEAR_NS
 from conchart.report.servers import totals
 from conchart.words.changes import CHANGES
 from tests.charts.story import MS, Row, Story
-from tests.conftest import ROOT, empty_trace
+from tests.conftest import ROOT, empty_trace, is_sample, name_of
 
 SERVER = ("10.0.0.2", 443)
 RTT = 20 * MS
@@ -34,7 +34,7 @@ EXCHANGE = {"request_bytes": 100, "response_bytes": 1000}
 THINKING = 7 * MS
 CAPTURES = sorted(
     {
-        *sorted(ROOT.glob("captures/*/*/input.pcap"))[::15],
+        *(path for path in ROOT.glob("captures/*/*/input.pcap") if is_sample(name_of(path.parent), 15)),
         # A request that is never answered, and linked: it ends as it begins.
         ROOT / "captures/hops/retries-16/input.pcap",
     }
