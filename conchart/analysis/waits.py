@@ -9,7 +9,7 @@ called so (headline, costs of findings, predictions) is a sum over some of its r
 waited for on behalf of others: a sum over ``WAITS``.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from conchart.store.sql import IS_TURN, OF_USERS, SERVED, with_values
 from conchart.store.tables import Tables
@@ -154,12 +154,11 @@ _SERVE = f"""
 # way is the server's, but for what a proxy took before and after it asked its backend. Where requests wait side by
 # side, a proxy has the same share of what was waited for each. Where a connection's beginning is not in the capture,
 # and acknowledgements came with the responses, nobody knows how much of a wait was the way.
-_OWN = f"""
-    INSERT INTO wait_owners BY NAME
-    WITH users AS (
+_PARTED = f"""
+    users AS (
         SELECT stream, server_ip, server_port, {_WAY} AS way_ns,
             rtt_server_ns >= $way_share * least_wait_ns AS is_most
-        FROM connections LEFT JOIN (
+        FROM ({{connections}}) LEFT JOIN (
             SELECT stream, min(wait_ns) AS least_wait_ns
             FROM exchanges SEMI JOIN (FROM connections WHERE transport = 'tcp' AND syn_at IS NULL) USING (stream)
             GROUP BY stream) USING (stream)
@@ -184,7 +183,7 @@ _OWN = f"""
             UNION ALL SELECT stream, if(phase = 'wait', exchange, NULL), phase, -ns FROM told WHERE phase <> 'idle')
         GROUP BY ALL),
     parted AS (
-        SELECT phase, ns, server_ip, server_port,
+        SELECT stream, exchange, phase, ns, server_ip, server_port,
             CASE WHEN phase = 'wait' AND way_ns IS NOT NULL
                 THEN least(greatest(ns - way_ns, 0), coalesce(proxy_ns * whole_ns // wait_ns, 0))
                 ELSE 0 END AS of_proxy,
@@ -194,7 +193,11 @@ _OWN = f"""
             CASE phase WHEN 'tls' THEN client_ns + server_ns IS NOT NULL WHEN 'wait'
                 THEN way_ns IS NOT NULL AND is_most IS NOT TRUE ELSE true END AS is_known
         FROM rests JOIN users USING (stream) LEFT JOIN computed USING (stream)
-        LEFT JOIN handed USING (stream, exchange)),
+        LEFT JOIN handed USING (stream, exchange))
+"""
+_OWN = f"""
+    INSERT INTO wait_owners BY NAME
+    WITH {_PARTED.format(connections="FROM connections")},
     owned AS (
         SELECT server_ip, server_port, phase, 'client' AS owner, of_client AS ns FROM parted
         UNION ALL SELECT server_ip, server_port, phase, 'server', of_server FROM parted
@@ -203,6 +206,52 @@ _OWN = f"""
             ns - of_client - of_server - of_proxy FROM parted
         UNION ALL SELECT server_ip, server_port, phase, owner, ns FROM told JOIN users USING (stream))
     SELECT server_ip, server_port, phase, owner, sum(ns)::BIGINT AS waited_ns
+    FROM owned GROUP BY ALL HAVING sum(ns) > 0
+"""
+# Phases of a connection do not overlap, nor do its stalls; what was waited for findings may: a walk in the order of
+# time tells what some finding was paid for, in which phase and stall. What no stall explains of it belongs to its
+# owners in the shares that they have of the whole: rounded sums of these shares make the parts add up.
+_EXPLAINED = f"""
+    INSERT INTO explained BY NAME
+    WITH {_PARTED.format(connections="FROM connections SEMI JOIN paid ON stream = paid.user_stream")},
+    events AS (
+        SELECT stream, unnest([start_at, end_at]) AS instant,
+            unnest([{{'phase': phase, 'exchange': exchange}}, {{'phase': '', 'exchange': NULL}}]) AS lying_over,
+            NULL AS owner, 0 AS paying, unnest([2, 1]) AS place
+        FROM {USERS_WAITS} SEMI JOIN (FROM users) USING (stream)
+        UNION ALL
+        SELECT stream, unnest([start_at, end_at]), NULL, unnest([owner::VARCHAR, '']), 0, unnest([2, 1])
+        FROM stalled SEMI JOIN (FROM users) USING (stream)
+        WHERE phase IN {(*WAITED, "idle")} AND end_at > start_at AND NOT {IS_TURN} AND {OF_USERS}
+        UNION ALL
+        SELECT user_stream, unnest([start_at, end_at]), NULL, NULL, unnest([1, -1]), 0
+        FROM paid WHERE list_contains($ids, id)),
+    walked AS (
+        SELECT stream, last_value(lying_over IGNORE NULLS) OVER so_far AS lying_over,
+            last_value(owner IGNORE NULLS) OVER so_far AS owner,
+            sum(paying) OVER so_far > 0 AS is_paid, lead(instant) OVER so_far - instant AS ns
+        FROM events
+        WINDOW so_far AS (PARTITION BY stream ORDER BY instant, place ROWS UNBOUNDED PRECEDING)),
+    paid_for AS (
+        SELECT stream, lying_over.phase AS phase, if(phase = 'wait', lying_over.exchange, NULL) AS exchange,
+            nullif(owner, '') AS owner, sum(ns) AS paid_ns
+        FROM walked WHERE is_paid AND lying_over.phase <> '' AND ns > 0 GROUP BY ALL),
+    shared AS (
+        SELECT server_ip, server_port, parted.phase, is_known,
+            [paid_ns * until // whole FOR until IN [of_client, of_client + of_server,
+                of_client + of_server + of_proxy, whole]] AS until_ns
+        FROM (SELECT *, greatest(ns, 1)::HUGEINT AS whole FROM parted) AS parted
+        JOIN (FROM paid_for WHERE owner IS NULL) AS rest ON rest.stream = parted.stream
+            AND rest.phase = parted.phase AND rest.exchange IS NOT DISTINCT FROM parted.exchange),
+    owned AS (
+        SELECT server_ip, server_port, phase, 'client' AS owner, until_ns[1] AS ns FROM shared
+        UNION ALL SELECT server_ip, server_port, phase, 'server', until_ns[2] - until_ns[1] FROM shared
+        UNION ALL SELECT server_ip, server_port, phase, 'proxy', until_ns[3] - until_ns[2] FROM shared
+        UNION ALL SELECT server_ip, server_port, phase, if(is_known, 'path', 'unknown'), until_ns[4] - until_ns[3]
+        FROM shared
+        UNION ALL SELECT server_ip, server_port, phase, owner, paid_ns FROM paid_for JOIN users USING (stream)
+        WHERE owner IS NOT NULL)
+    SELECT server_ip, server_port, phase, owner, sum(ns)::BIGINT AS explained_ns
     FROM owned GROUP BY ALL HAVING sum(ns) > 0
 """
 
@@ -239,3 +288,14 @@ def find_owners(tables: Tables, *, thresholds: Mapping[str, float]) -> None:
         thresholds: From where on an acknowledgement tells no round trip.
     """
     tables.execute(with_values(_OWN, thresholds))
+
+
+def explain_waits(tables: Tables, ids: Iterable[int], thresholds: Mapping[str, float]) -> None:
+    """Fill ``explained``: the part of each row of ``wait_owners`` that lies in what users waited for some finding.
+
+    Args:
+        tables: Of the trace; ``paid`` has what users waited for which finding.
+        ids: Of the findings that stand for themselves.
+        thresholds: As for :func:`find_owners`.
+    """
+    tables.execute(with_values(_EXPLAINED, thresholds), {"ids": [*ids]})

@@ -184,7 +184,7 @@ _SHOWING = (
     click.option(
         "--no-findings",
         is_flag=True,
-        help="Leave the findings and the largest wait out of the text and the page, for a class that predicts first.",
+        help="Leave the answer and the findings out of the text and the page, for a class that predicts first.",
     ),
     click.option(
         "-v",

@@ -20,10 +20,11 @@ def summary(*, captures: tuple[str, ...], follow: bool, selection: dict[str, Any
 
     CAPTURE is a pcap or pcapng file, plain or compressed (gzip, zstd), a URL, or - for standard input. Several files
     are read as one capture. A .duckdb file or a folder of tables that conchart wrote is opened instead. Without -w,
-    conchart prints a summary of one screen: the worst findings with cost and change ("conchart findings" explains each
-    finding), the largest wait, where the time went per server and phase, lanes of connections, and how complete the
-    capture is. -v prints everything. Times are those of the capturing machine. While the input grows (a pipe, or a
-    file with --follow), the terminal shows the summary so far. Ctrl-C then ends the input, and conchart writes all
+    conchart prints a summary of one screen: findings with cost and change ("conchart findings" explains each finding)
+    and waits that none explains, the largest first, where the time went per server and phase, lanes of connections, and
+    how complete the capture is. -v prints everything. Times are those of the capturing machine. While the input grows
+    (a pipe, or a file with --follow), the terminal shows the summary so far. Ctrl-C then ends the input, and conchart
+    writes all
     output.
 
     \b

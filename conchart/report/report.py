@@ -11,7 +11,7 @@ from functools import cached_property
 from conchart.analysis.sights import first_sights
 from conchart.report import details as each
 from conchart.report import findings as found
-from conchart.report import kinds, largest_wait, logs, path_changes, queries, remarks, servers, stalls, unjudged
+from conchart.report import kinds, logs, partition, path_changes, queries, remarks, servers, stalls, unjudged
 from conchart.report import lanes as drawn
 from conchart.report import overview as counts
 from conchart.report import places as of_places
@@ -22,9 +22,9 @@ from conchart.report.details import Details
 from conchart.report.findings import Finding
 from conchart.report.kinds import CaptureFile, Tallies
 from conchart.report.lanes import Lane, Stretch
-from conchart.report.largest_wait import Longest
 from conchart.report.logs import Compared
 from conchart.report.overview import Overview
+from conchart.report.partition import Unexplained
 from conchart.report.places import Clock, Lost, Spent
 from conchart.report.queries import Query, Store
 from conchart.report.remarks import Remark
@@ -67,7 +67,7 @@ class Report:
         return answer.verdict(
             waited_ns=self.totals.waited_ns,
             findings=self.findings,
-            waits=self.largest_waits,
+            waits=self.unexplained,
             in_vain=self.in_vain,
             served=answer.served(self._tables),
             lacking=self.unjudged,
@@ -80,9 +80,9 @@ class Report:
         return found.findings(self._tables, names=self.names)
 
     @cached_property
-    def largest_waits(self) -> list[Longest]:
-        """Where most of what users waited was."""
-        return largest_wait.longest(
+    def unexplained(self) -> list[Unexplained]:
+        """What users waited that no finding explains, the largest part first."""
+        return partition.partition(
             self._tables,
             self.totals.waited_ns,
             self.splits,

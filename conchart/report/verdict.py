@@ -1,7 +1,7 @@
-"""The answer, before anything else: the worst findings, where most of the wait was, how good the capture is.
+"""The answer, before anything else: what users waited, divided into findings and what none explains, the largest first.
 
-In: findings, totals, remarks, what could not be judged, the largest waits. Out: :class:`Verdict`. Of the tables, only
-who was served is counted here.
+In: findings, totals, remarks, what could not be judged, what no finding explains. Out: :class:`Verdict`. Of the tables,
+only who was served is counted here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from conchart.report.findings import Finding, Tally, by_severity, tally_findings
-from conchart.report.largest_wait import Aspect, Longest
+from conchart.report.partition import LEAST_SHARE, Unexplained
 from conchart.report.remarks import Remark
 from conchart.report.unjudged import Unjudged
 from conchart.store.schema import SEVERITIES
@@ -17,7 +17,8 @@ from conchart.store.sql import ANSWERED, UNREAD
 from conchart.store.tables import Tables
 from conchart.words.units import SECOND, count_of, format_ns, format_share
 
-MOST_FINDINGS = 3
+MOST_ROWS = 5
+"""Of the partition; the others are added up."""
 ABOUT_THE_CAPTURE = "capture-quality"
 """A finding that is told as the capture's quality."""
 
@@ -49,7 +50,7 @@ class Entry:
     where: str = ""
     """Server and client."""
     cost_ns: int = 0
-    """What users waited for it that no other entry of its kind counts."""
+    """What users waited for it that no other entry counts."""
     share: str = ""
     """That, of all that users waited: ``52 %``."""
     cost: str = ""
@@ -58,6 +59,8 @@ class Entry:
     """What to change, in one line."""
     detail: str = ""
     """What was seen: how often, the worst, whose doing it is."""
+    next_step: str = ""
+    """Of a wait: what to do next."""
     name: str = ""
     """Of the finding's rule: ``conchart findings NAME`` shows its page."""
     number: int | None = None
@@ -66,8 +69,6 @@ class Entry:
     """A connection to look at: ``conchart explain CAPTURE STREAM``."""
     frame: int | None = None
     """A frame to look at."""
-    about: frozenset[Aspect] = frozenset()
-    """Of a wait: what of all waits it names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +76,7 @@ class Verdict:
     """What is shown first."""
 
     entries: tuple[Entry, ...]
-    """The state, unless that is faults; the worst findings, what users waited for them first; then where most of the
-    wait was."""
+    """The state, unless that is faults; then findings and waits, the largest first."""
     state: State
     unjudged: str
     """What could not be judged, and why; empty where all was, and where there are faults to look at first."""
@@ -85,6 +85,11 @@ class Verdict:
     left: tuple[Tally, ...]
     """The same by title."""
     waited_ns: int
+    """What users waited: what entries cost, and the rest."""
+    rest_ns: int
+    """What users waited that no entry counts."""
+    rest: str
+    """What that is: ``2 findings 6.10 ms; transfer 4.00 ms; parts below 1 % 2.10 ms``; empty where there is none."""
     in_vain: str
     """What was never served, and where; empty where all was."""
     quality: str
@@ -94,42 +99,42 @@ class Verdict:
     @property
     def unsaid(self) -> "Verdict":
         """Without what readers are to find out by themselves."""
-        return replace(self, entries=(), more="", left=(), unjudged="")
+        return replace(self, entries=(), more="", left=(), unjudged="", rest_ns=0, rest="")
 
 
 def verdict(
     *,
     waited_ns: int,
     findings: Sequence[Finding],
-    waits: Sequence[Longest],
+    waits: Sequence[Unexplained],
     in_vain: str,
     served: "Served",
     lacking: Sequence[Unjudged],
     remarks: Iterable[Remark],
-    most: int = MOST_FINDINGS,
+    most: int = MOST_ROWS,
 ) -> Verdict:
-    """Give the answer.
+    """Give the answer: so many rows of the partition, the worst finding that is no note among them in any case.
 
     Args:
         waited_ns: What users waited.
         findings: All that stand for themselves.
-        waits: The largest ones.
+        waits: What no finding explains, the largest first.
         in_vain: What was never served, in words.
         served: Who was served.
         lacking: What could not be judged.
         remarks: On the quality of the capture.
-        most: How many findings.
+        most: How many rows.
     """
-    told = _worst(findings, most=most)
+    chosen = _chosen(findings, waits, waited_ns, most)
+    shown = [one for one in chosen if isinstance(one, Finding)]
     quality = {one.title for one in findings if one.name == ABOUT_THE_CAPTURE}
-    left = tuple(one for one in tally_findings(findings, without=told) if one.title not in quality)
-    faults = bool(told) or any(one.severity != "note" for one in left)
+    left = tuple(one for one in tally_findings(findings, without=shown) if one.title not in quality)
+    faults = any(one.severity != SEVERITIES[0] and one.name != ABOUT_THE_CAPTURE for one in findings)
     standout = _standout(waits, waited_ns)
     state = _state(served, faults=faults, lacking=lacking, waited_ns=waited_ns, stands_out=standout is not None)
-    entries = [_of_finding(one) for one in told]
-    entries += (_of_wait(one, waited_ns) for one in waits)
+    entries = [_of_finding(one) if isinstance(one, Finding) else _of_wait(one, waited_ns) for one in chosen]
     if state != "faults":
-        entries.insert(0, _of_state(state, served, in_vain, standout, waited_ns, notes=bool(left)))
+        entries.insert(0, _of_state(state, served, in_vain, standout, waited_ns, findings))
     said = list(missing(remarks))
     return Verdict(
         entries=tuple(entries),
@@ -138,6 +143,10 @@ def verdict(
         more=by_severity(left),
         left=left,
         waited_ns=waited_ns,
+        rest_ns=waited_ns - sum(entry.cost_ns for entry in entries),
+        rest=_in_rest(
+            [one for one in findings if one.own_ns and one not in chosen], [one for one in waits if one not in chosen]
+        ),
         in_vain=in_vain,
         quality="; ".join(said) or "capture complete",
         complete=not said,
@@ -154,15 +163,42 @@ def missing(told: Iterable[Remark]) -> Iterator[str]:
     yield from warnings.values()
 
 
-# --- findings
+# --- the partition
 
 
-def _worst(listed: Iterable[Finding], *, most: int) -> list[Finding]:
-    """Give the worst findings that are no notes: what users waited for them alone comes first."""
-    found = [one for one in listed if one.severity != SEVERITIES[0] and one.name != ABOUT_THE_CAPTURE]
-    return sorted(found, key=lambda one: (-one.own_ns - one.vain_ns, -SEVERITIES.index(one.severity), one.number))[
-        :most
+def _chosen(
+    findings: Sequence[Finding], waits: Sequence[Unexplained], waited_ns: int, most: int
+) -> list[Finding | Unexplained]:
+    """Give the largest parts, findings before waits of the same size; notes only where they are a percent or more."""
+    about = [one for one in findings if one.name != ABOUT_THE_CAPTURE]
+    faults = [one for one in about if one.severity != SEVERITIES[0]]
+    notes = [
+        one for one in about if one.severity == SEVERITIES[0] and one.own_ns and LEAST_SHARE * one.own_ns >= waited_ns
     ]
+    parts: list[Finding | Unexplained] = [*faults, *notes, *(one for one in waits if one.part)]
+    parts.sort(key=_place)
+    first, others = parts[:most], parts[most:]
+    worst = min(faults, key=_place, default=None)
+    if worst is not None and worst in others:
+        first[-1] = worst
+    return first
+
+
+def _place(part: Finding | Unexplained) -> tuple[int, int, int]:
+    """What tells the order: the size, then the severity."""
+    if isinstance(part, Finding):
+        return (-part.own_ns - part.vain_ns, -SEVERITIES.index(part.severity), part.number)
+    return (-part.ns, 0, 0)
+
+
+def _in_rest(findings: Sequence[Finding], waits: Sequence[Unexplained]) -> str:
+    """Name what has no entry; parts below a percent are added up."""
+    parts = [(one.part or "parts below 1 %", one.ns) for one in waits]
+    if findings:
+        parts.insert(0, (count_of(len(findings), "finding"), sum(one.own_ns for one in findings)))
+    if len(parts) == 1:
+        return parts[0][0]
+    return "; ".join(f"{words} {format_ns(ns)}" for words, ns in parts)
 
 
 def _of_finding(finding: Finding) -> Entry:
@@ -183,7 +219,7 @@ def _of_finding(finding: Finding) -> Entry:
     )
 
 
-def _of_wait(wait: Longest, waited_ns: int) -> Entry:
+def _of_wait(wait: Unexplained, waited_ns: int) -> Entry:
     return Entry(
         kind="wait",
         title=wait.title,
@@ -192,9 +228,9 @@ def _of_wait(wait: Longest, waited_ns: int) -> Entry:
         share=format_share(wait.ns, waited_ns),
         cost=f"{format_ns(wait.ns)} of {format_ns(waited_ns)} that users waited",
         detail=wait.detail,
+        next_step=wait.next_step,
         stream=wait.stream,
         frame=wait.frame,
-        about=wait.about,
     )
 
 
@@ -235,9 +271,9 @@ def served(tables: Tables) -> Served:
     return Served(answered=answered, responses=responses, failed=failed, refused=refused)
 
 
-def _standout(waits: Sequence[Longest], waited_ns: int) -> Longest | None:
-    """Give the largest part of the wait, if it is half of all and no trifle."""
-    most = max(waits, key=lambda one: one.ns, default=None)
+def _standout(waits: Sequence[Unexplained], waited_ns: int) -> Unexplained | None:
+    """Give the largest part that no finding explains, if it is half of all and no trifle."""
+    most = next((one for one in waits if one.part), None)
     return most if most and most.ns >= LEAST_STANDOUT_NS and 2 * most.ns >= waited_ns else None
 
 
@@ -260,9 +296,16 @@ def _nothing_judged(served: Served, lacking: Sequence[Unjudged]) -> bool:
 
 
 def _of_state(
-    state: State, served: Served, vain: str, standout: Longest | None, waited_ns: int, *, notes: bool
+    state: State,
+    served: Served,
+    vain: str,
+    standout: Unexplained | None,
+    waited_ns: int,
+    findings: Sequence[Finding],
 ) -> Entry:
-    title, detail = "Nothing found that costs users time" if notes else "Nothing wrong found", ""
+    title, detail = "Nothing wrong found", ""
+    if notes := [one for one in findings if one.name != ABOUT_THE_CAPTURE]:
+        title = "Nothing serious found" if any(one.own_ns for one in notes) else "Nothing found that costs users time"
     if state == "nobody served":
         failed = f"{count_of(served.failed, 'TLS handshake')} failed" if served.failed else ""
         title, detail = "Nobody was served", ", ".join(filter(None, (vain, failed)))

@@ -588,9 +588,9 @@ TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="explained",
-        key="server_ip, server_port, phase",
+        key="server_ip, server_port, phase, owner",
         known="explained_ns",
-        worked_out="server_ip VARCHAR, server_port INTEGER, phase VARCHAR, explained_ns BIGINT",
+        worked_out="server_ip VARCHAR, server_port INTEGER, phase PHASE, owner OWNER, explained_ns BIGINT",
     ),
 )
 TABLE_BY_NAME: dict[str, Table] = {table.name: table for table in TABLES}

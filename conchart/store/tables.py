@@ -511,5 +511,5 @@ class Tables:
 
     @property
     def explained(self) -> duckdb.DuckDBPyRelation:
-        """How much of what users waited the findings explain."""
+        """How much of what users waited the findings explain, by whose time it was."""
         return self._table("explained")

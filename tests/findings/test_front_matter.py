@@ -38,8 +38,8 @@ def test_conchart_s_own_findings_need_no_yaml() -> None:
 
 
 def test_a_changed_file_is_read_again() -> None:
-    text = RULE.read_text().replace("title: The backend", "title: That backend")
-    assert parse_rule("far-backend.md", text).title == "That backend is far from its proxy"
+    text = RULE.read_text().replace("Far backend: the", "Far backend: that")
+    assert parse_rule("far-backend.md", text).title == "Far backend: that backend is far from its proxy"
 
 
 def test_a_change_of_one_text_changes_no_other() -> None:

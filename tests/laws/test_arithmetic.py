@@ -32,19 +32,15 @@ Law = Callable[[Trace], None]
 
 
 def waits_have_shares(trace: Trace) -> None:
-    """What is told of the waits is a part of them, and the first that is told is the largest."""
-    waited_ns = totals(trace).waited_ns
-    told = Report(trace).largest_waits
-    assert [one.ns for one in told] == sorted((one.ns for one in told), reverse=True)
-    assert all(0 < one.ns <= waited_ns for one in told)
-    listed = Report(trace).servers()
-    users = [one for one in listed if one.users_ns == one.waited_ns]
-    largest = max((part.total_ns for one in users for part in one.waited), default=0)
-    assert not told or told[0].ns >= largest
-    assert bool(told) == bool(waited_ns)
-    answer = Report(trace).verdict
-    assert all(entry.cost_ns <= waited_ns for entry in answer.entries)
-    assert sum(entry.cost_ns for entry in answer.entries if entry.kind == "finding") <= waited_ns
+    """What users waited is divided without remainder, and each entry of the answer is a part of it."""
+    report = Report(trace)
+    waited_ns = report.totals.waited_ns
+    told = [one.ns for one in report.unexplained if one.part]
+    assert told == sorted(told, reverse=True)
+    assert sum(one.ns for one in report.unexplained) + sum(one.own_ns for one in report.findings) == waited_ns
+    answer = report.verdict
+    assert all(0 <= entry.cost_ns <= waited_ns for entry in answer.entries)
+    assert sum(entry.cost_ns for entry in answer.entries) + answer.rest_ns == waited_ns
 
 
 def parts_add_up(trace: Trace) -> None:

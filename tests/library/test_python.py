@@ -66,7 +66,7 @@ def test_a_notebook_shows_the_answer(trace: Trace) -> None:
         shown = trace._repr_html_()
     assert shown.count("<tr>") > 5
     assert "users waited 304 ms" in shown
-    assert "The server closes the connection after every response" in shown
+    assert "No keepalive: the server closes the connection after every response" in shown
     assert trace._repr_html_() == "<p>This trace is closed.</p>"
 
 

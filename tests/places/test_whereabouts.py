@@ -132,13 +132,18 @@ def test_segments_that_offloading_joined_are_known_by_their_bytes() -> None:
 
 def test_the_largest_wait_says_where_it_was_spent() -> None:
     with conchart.read(places=places_of(ROOT / "captures/places/whose-fault-1")) as trace:
-        (largest, *_) = Report(trace).largest_waits
+        largest, *others = Report(trace).unexplained
         assert re.search(r"of 2\.32 s waited there, 1\.57 s \(68 %\) went by on the path lb–app", largest.detail)
-        assert (largest.title, largest.ns // MS) == ("Largest wait: path lb–app", 1567)
+        assert [(one.part, one.ns // MS) for one in (largest, *others)] == [
+            ("path lb–app", 1561),
+            ("path client–lb", 563),
+            ("at app", 169),
+            ("", 23),
+        ]
         # Between a front and its backend lies a line: nothing of it is called the proxy's own time.
         assert splits(trace) == {}
     with conchart.read(places=places_of(ROOT / "captures/places/loss")) as trace:
-        (largest, *_) = Report(trace).largest_waits
+        (largest,) = (one for one in Report(trace).unexplained if one.part.startswith("losses lb → client"))
         assert "until lost packets came again (losses lb → client)" in largest.detail
 
 

@@ -30,7 +30,7 @@ def finding(number: int = 0, **others: Any) -> Finding:  # noqa: ANN401
     told: dict[str, Any] = {
         "number": number,
         "name": "slow-server",
-        "title": "The server takes long to answer",
+        "title": "Slow server: it takes long to answer",
         "severity": "serious",
         "server": "shop.example (10.0.0.9:80)",
         "brief_server": "shop.example:80",
@@ -161,7 +161,7 @@ def test_the_first_screen_is_shown_without_a_database() -> None:
     text = "\n".join(lines)
     assert len(lines) <= LINES
     assert lines[0] == "Users waited 1.00 s."
-    assert lines[1].startswith("serious  The server takes long to answer")
+    assert lines[1].startswith("serious  Slow server: it takes long to answer")
     assert lines[1].endswith("700 ms (70 %)")
     assert "change: give it an index" in text
     assert "conchart findings 'made up.pcap'" in text
@@ -173,7 +173,7 @@ def test_the_first_screen_is_shown_without_a_database() -> None:
 def test_all_findings_are_shown_without_a_database() -> None:
     sink = io.StringIO()
     print_findings(by_hand(findings=[finding(), finding(1, severity="note", title="Another")]), plain_console(sink))
-    assert "serious: The server takes long to answer · shop.example:80" in sink.getvalue()
+    assert "serious: Slow server: it takes long to answer · shop.example:80" in sink.getvalue()
     assert "note: Another" in sink.getvalue()
     assert "look at frame 4" in sink.getvalue()
 

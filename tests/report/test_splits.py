@@ -57,8 +57,10 @@ def test_a_hop_has_no_more_than_users_waited() -> None:
         ((waited,),) = trace.fetch("SELECT sum(waited_ns) FROM times WHERE phase = 'wait' AND server_port = 443")
         (split,) = splits(trace).values()
         assert split.wait_ns == waited < summed
-        (wait,) = Report(trace).largest_waits
-    assert "backend took 35.5 ms of 42.6 ms wait (83 %)" in wait.detail
+        wait, own, *_ = Report(trace).unexplained
+    assert (wait.part, own.part) == ("wait for the server, the backend", "wait for the server, the proxy itself")
+    assert "of 42.6 ms wait: backend 35.5 ms, " in wait.detail
+    assert own.detail.count("up to 16 requests at a time") == 1
 
 
 def test_an_application_has_a_part_for_each_store() -> None:

@@ -22,7 +22,7 @@ import duckdb
 from conchart._native import share_waits
 from conchart.analysis.findings.evidence import EVIDENCE, FORGET_EVIDENCE, MADE_OF, evidence
 from conchart.analysis.findings.rule import Fix, Rule
-from conchart.analysis.waits import USERS_WAITS
+from conchart.analysis.waits import USERS_WAITS, explain_waits
 from conchart.errors import UsageError
 from conchart.store.schema import SEVERITIES, TABLE_BY_NAME
 from conchart.store.sql import ANSWERED, GOES_ON, SERVED, STORES, SURE, USERS_WAITED, literal, with_values
@@ -152,25 +152,6 @@ _COMMON = """
     GROUP BY ALL
 """
 _PAID = "SELECT id, user_stream, from_ns, until_ns FROM paid WHERE until_ns > from_ns"
-# Phases of a connection do not overlap, what was waited for findings may: a walk in the order of time tells while which
-# phase some finding was paid for.
-_EXPLAIN = f"""
-    INSERT INTO explained BY NAME
-    WITH events AS (
-        SELECT stream, unnest([start_at, end_at]) AS instant, unnest([phase, '']) AS phase, 0 AS paying,
-            unnest([2, 1]) AS place
-        FROM {USERS_WAITS} SEMI JOIN (SELECT user_stream AS stream FROM paid) USING (stream)
-        UNION ALL
-        SELECT user_stream, unnest([start_at, end_at]), NULL, unnest([1, -1]), 0 FROM paid)
-    SELECT server_ip, server_port, lying_over AS phase, sum(lasting)::BIGINT AS explained_ns
-    FROM (
-        SELECT stream, last_value(phase IGNORE NULLS) OVER so_far AS lying_over,
-            sum(paying) OVER so_far > 0 AS is_paid, lead(instant) OVER so_far - instant AS lasting
-        FROM events
-        WINDOW so_far AS (PARTITION BY stream ORDER BY instant, place ROWS UNBOUNDED PRECEDING))
-    JOIN connections USING (stream)
-    WHERE is_paid AND lying_over <> '' AND lasting > 0 AND {SERVED} GROUP BY ALL
-"""
 # There may be as many as there are connections: they do not pass through Python.
 _NAME_STREAMS = """
     UPDATE findings SET streams = happened.streams
@@ -235,7 +216,6 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
     tables.execute(_PRICE)
     found = _rows(tables, _PRICED)
     ((users_waited_ns,),) = tables.fetch(USERS_WAITED)
-    tables.execute(_EXPLAIN)
     for row in found:
         spent_ns = row["critical_ns"] + row["vain_ns"]
         row["confidence"] = _confidence(by_name[row["rule"]], row["confidence"], row["guessed"])
@@ -252,7 +232,9 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
             *_place(row),
         )
     )
-    shared = _shared(tables, [row["id"] for row in found if row["id"] not in roots])
+    standing = [row["id"] for row in found if row["id"] not in roots]
+    shared = _shared(tables, standing)
+    explain_waits(tables, standing, thresholds)
     found.sort(
         key=lambda row: (
             by_name[row["rule"]].severity != "quality",

@@ -1,10 +1,12 @@
-"""The answer, before anything else: the worst findings, then where most of the wait was. In: a report. Out: lines.
+"""The answer, before anything else: what users waited, divided, the largest part first. In: a report. Out: lines.
 
-A finding has its title and cost, what to change, and the commands that show more; a wait has what it consists of.
+A finding has its title and cost, and what to change; a wait that none explains has what it consists of, and what to do
+next; both have the command that shows more. What is to be typed stands on one line, whole.
 """
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -13,39 +15,45 @@ from conchart.outputs.terminal.words import both_ends, clipped
 from conchart.report.report import Report
 from conchart.report.verdict import Entry, Verdict
 from conchart.words.printable import printable
-from conchart.words.units import format_ns
+from conchart.words.units import format_ns, format_share
 
 STYLES = {"serious": "bold red", "warning": "bold yellow", "note": "bold"}
 STATES = {"nobody served": "bold red", "healthy": "bold green"}
 """Colours of states; the others have none."""
 _LABEL = 9
 """Columns of the severity."""
-_SOME_CAPTURE = "CAPTURE"
 
 
-def answer_lines(answer: Verdict, capture: str, width: int, *, most: int | None = None) -> Iterator[Text]:
+def answer_lines(
+    answer: Verdict, capture: "Typed", width: int, *, most: int | None = None, full: int | None = None
+) -> Iterator[Text]:
     """Give the lines.
 
     Args:
         answer: What to tell.
-        capture: What to type for the capture.
+        capture: What to type for it.
         width: Columns.
-        most: Lines of one text; whatever is longer is cut. None: nothing is.
+        most: Lines of one text; whatever is longer is cut, but for what to change and to type. None: nothing is.
+        full: Rows with all their lines, the first ones; of the others, the first line. None: all.
     """
     if answer.state != "nobody served" or not answer.entries:
         yield Text(_waited(answer), "bold")
-    waits = 0
+    rows = 0
     for entry in answer.entries:
         if entry.kind == "state":
             told = ": ".join(filter(None, (entry.title, entry.detail)))
-            for line in clipped(told, width, most):
+            for line in clipped(told, width, None):
                 yield Text(line, STATES.get(answer.state, ""))
             continue
         first, *others = _entry(entry, width, capture, most)
         yield first
-        waits += entry.kind == "wait"
-        if waits < 2 or most != 1:
+        rows += 1
+        if full is None or rows <= full:
             yield from others
+    if answer.rest_ns:
+        share = format_share(answer.rest_ns, answer.waited_ns)
+        parts = f": {answer.rest}" if answer.rest else ""
+        yield from _labelled("the rest", f"{format_ns(answer.rest_ns)} ({share}){parts}", width, most)
     if answer.unjudged:
         yield from _labelled("unjudged", answer.unjudged, width, most)
     if answer.in_vain and answer.state != "nobody served":
@@ -53,8 +61,8 @@ def answer_lines(answer: Verdict, capture: str, width: int, *, most: int | None 
     if answer.left:
         titles = dict.fromkeys(one.title for one in answer.left)
         yield from _labelled("besides", f"{answer.more}: {'; '.join(titles)}", width, most)
-    if answer.left or any(entry.kind == "finding" for entry in answer.entries):
-        yield from _labelled("in full", f"conchart findings {capture}", width, most)
+    if capture.path and (answer.left or any(entry.kind == "finding" for entry in answer.entries)):
+        yield from _typed("in full", f"conchart findings {capture.path}")
 
 
 def _waited(answer: Verdict) -> str:
@@ -65,33 +73,44 @@ def _waited(answer: Verdict) -> str:
     return "Nobody waited, as far as the capture shows."
 
 
-def _entry(entry: Entry, width: int, capture: str, most: int | None) -> Iterator[Text]:
+def _entry(entry: Entry, width: int, capture: "Typed", most: int | None) -> Iterator[Text]:
     room = width - _LABEL
     cost = f"{format_ns(entry.cost_ns)} ({entry.share})" if entry.cost_ns else ""
-    title = entry.title if entry.kind == "finding" else " · ".join(filter(None, (entry.title, entry.where)))
+    title, where = entry.title, entry.where
+    if entry.kind == "wait" and cell_len(both := f"{title} · {where}") <= room - cell_len(cost) - 2:
+        title, where = both, ""
     first, *others = clipped(title, room - cell_len(cost) - 2, most)
     label = (f"{entry.severity or entry.kind:<{_LABEL}}", STYLES.get(entry.severity, "bold"))
     yield Text.assemble(label, both_ends(Text(first), cost, room))
     for line in others:
         yield Text.assemble(" " * _LABEL, line)
     if entry.change:
-        yield from _labelled("", f"change: {entry.change}", width, most)
+        yield from _labelled("", f"change: {entry.change}", width, None)
     elif entry.detail:
         yield from _labelled("", entry.detail, width, most)
-    where = entry.where if entry.kind == "finding" else ""
-    if told := _see(where, entry.stream, capture, room):
-        yield from _labelled("", told, width, most)
+    if entry.next_step and entry.stream is not None:
+        yield from _labelled("", f"next: {entry.next_step}", width, None)
+    yield from _see(entry, where, capture, width, most)
 
 
-def _see(where: str, stream: int | None, capture: str, room: int) -> str:
-    """Say where it is, and what shows one of its connections: with the capture's path, where there is room for it."""
-    if stream is None:
-        return where
-    for path in (capture, _SOME_CAPTURE):
-        told = f"{where and f'{where}; '}see: conchart explain {path} {stream}"
-        if cell_len(told) <= room:
-            break
-    return told
+def _see(entry: Entry, where: str, capture: "Typed", width: int, most: int | None) -> Iterator[Text]:
+    """Say where it is, and what shows one of its connections."""
+    if entry.stream is None or not capture.explain:
+        if where:
+            yield from _labelled("", where, width, most)
+        return
+    command = f"see: {capture.explain} {entry.stream}"
+    if where and cell_len(line := f"{where}; {command}") <= width - _LABEL:
+        yield from _typed("", line)
+        return
+    if where:
+        yield from _labelled("", where, width, most)
+    yield from _typed("", command)
+
+
+def _typed(label: str, text: str) -> Iterator[Text]:
+    """Write what is to be typed: it is not cut, and a terminal that is too narrow wraps it."""
+    yield Text.assemble((f"{label:<{_LABEL}}", "bold"), text)
 
 
 def _labelled(label: str, text: str, width: int, most: int | None) -> Iterator[Text]:
@@ -99,9 +118,21 @@ def _labelled(label: str, text: str, width: int, most: int | None) -> Iterator[T
         yield Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), line)
 
 
-def to_type(report: Report) -> str:
-    """Write what to type for the capture; of several, or of a selection of packets, that is for the reader to say."""
-    paths = report.overview.paths
-    if len(paths) != 1 or report.overview.selection or paths[0] == "-":
-        return _SOME_CAPTURE
-    return printable(shlex.quote(paths[0]))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """What to type for the captures, with the options that chose packets; empty where nobody can."""
+
+    path: str
+    """For a command that takes all of them."""
+    explain: str
+    """The command that explains a connection, but for its number: of several captures, connections count on."""
+
+
+def to_type(report: Report) -> Typed:
+    """Write what to type: nothing for standard input, and for captures of several places."""
+    overview = report.overview
+    if "-" in overview.paths or report.have_places:
+        return Typed(path="", explain="")
+    chosen = [printable(overview.selection)] if overview.selection else []
+    path = " ".join([*chosen, *(printable(shlex.quote(path)) for path in overview.paths)])
+    return Typed(path=path, explain=f"conchart explain {path}" if len(overview.paths) == 1 else "")

@@ -3,7 +3,7 @@
 In: a report. Out: lines. What is cut or left out here, ``-v`` tells in full.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from rich.text import Text
@@ -25,7 +25,9 @@ from conchart.words.units import count_of
 LINES = 40
 """Of a screen."""
 _ANSWER = 16
-"""Lines of the answer at most: texts that are too long for it are cut."""
+"""Lines of the answer at most: texts that are too long for it are cut, and the smaller rows have their first line."""
+_SHORTER = ((3, 4), (2, 4), (1, 4), (1, 3), (1, 2), (1, 1))
+"""Ever shorter answers: lines of a text, rows with all their lines."""
 _FACTS = 5
 """Lines of what was captured."""
 _SERVERS = 12
@@ -50,11 +52,13 @@ def first_screen(report: Report, width: int, *, colours: bool, options: DrawOpti
     """Give the lines: no more than ``LINES`` from 80 columns on."""
     answer = report.verdict if options.findings else report.verdict.unsaid
     capture = to_type(report)
-    top = _first_that_fits(lambda most: list(answer_lines(answer, capture, width, most=most)), _ANSWER)
-    bottom = _first_that_fits(lambda most: list(_facts(report, width, most)), _FACTS)
+    top = _first_that_fits(
+        (list(answer_lines(answer, capture, width, most=most, full=full)) for most, full in _SHORTER), _ANSWER, width
+    )
+    bottom = _first_that_fits((list(_facts(report, width, most)) for most in (3, 2, 1)), _FACTS, width)
     between = list(_section(PLACES, islice(place_lines(report, width, most=1), _PLACES)))
     between += _section(LOGGED, islice(log_lines(report, width, most=_COMPARED, brief=True), _LOGS))
-    left = LINES - len(top) - len(bottom) - len(between) - 1
+    left = LINES - _height(top, width) - len(bottom) - len(between) - 1
     least = min(_LANES, report.overview.connections + report.totals.count)
     spare = left - 2 * _TITLE - BESIDE_LANES - least - _BLOCK
     asked = list(_labelled("queries", brief_queries(report, width - _LABEL, min(_QUERIES, spare))))
@@ -72,13 +76,18 @@ def first_screen(report: Report, width: int, *, colours: bool, options: DrawOpti
     ]
 
 
-def _first_that_fits(make: Callable[[int], list[Text]], room: int) -> list[Text]:
-    """Give the lines with texts as long as there is room for; at the least, one line each."""
-    for most in (3, 2):
-        lines = make(most)
-        if len(lines) <= room:
-            return lines
-    return make(1)
+def _first_that_fits(attempts: Iterable[list[Text]], room: int, width: int) -> list[Text]:
+    """Give the first of these that there is room for; at the least, the last one."""
+    lines: list[Text] = []
+    for lines in attempts:
+        if _height(lines, width) <= room:
+            break
+    return lines
+
+
+def _height(lines: Iterable[Text], width: int) -> int:
+    """Count the lines of a terminal, which wraps what is longer."""
+    return sum(max(1, -(-line.cell_len // width)) for line in lines)
 
 
 def _section(title: str, lines: Iterable[Text]) -> Iterator[Text]:
@@ -113,7 +122,7 @@ def _servers(report: Report, width: int, room: int, *, colours: bool) -> Iterato
         left = room - used - (not is_last) - bool(group.rest)
         for with_strip, with_split in ((True, True), (True, False), (False, False)):
             lines = list(block(group.server, width, colours=colours, with_strip=with_strip, with_split=with_split))
-            if told or len(lines) <= left:
+            if len(lines) <= left:
                 break
         if told and len(lines) > left:
             break

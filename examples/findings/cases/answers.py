@@ -1,4 +1,4 @@
-"""What servers answer: late, with errors, with redirects, in TLS of a version that is out of use."""
+"""What servers answer: late, with errors, with redirects, over TLS of a version that is out of use."""
 
 from __future__ import annotations
 
