@@ -74,7 +74,7 @@ _ENDS = f"""
         LEFT JOIN hosts s ON s.capture = seen.capture AND s.address = server_ip AND s.routers = {_routers("server")}"""
 
 _TELL = f"""
-    CREATE OR REPLACE TEMP TABLE places AS
+    CREATE OR REPLACE TEMP TABLE standpoints AS
     FROM (
         SELECT stream, seen.capture,
             CASE
@@ -101,9 +101,9 @@ _HOMES = f"""
     CREATE OR REPLACE TEMP TABLE homes AS
     WITH at_home AS (
         SELECT DISTINCT capture, client_ip AS address, {_routers("client")} AS routers
-        FROM connections JOIN places USING (stream, capture) WHERE place = 'client'
+        FROM connections JOIN standpoints USING (stream, capture) WHERE place = 'client'
         UNION SELECT DISTINCT capture, server_ip, {_routers("server")}
-        FROM connections JOIN places USING (stream, capture) WHERE place = 'server'),
+        FROM connections JOIN standpoints USING (stream, capture) WHERE place = 'server'),
     card AS (
         SELECT capture, min(mac) AS mac FROM at_home JOIN hosts USING (capture, address, routers)
         WHERE routers = 0 GROUP BY capture HAVING count(DISTINCT mac) = 1),
@@ -118,7 +118,7 @@ _HOMES = f"""
 """The hosts that are the capturing machine: some connection tells, or their card."""
 
 _TELL_REST = f"""
-    INSERT INTO places BY NAME
+    INSERT INTO standpoints BY NAME
     FROM (
         SELECT stream, seen.capture,
             CASE
@@ -135,21 +135,22 @@ _TELL_REST = f"""
             AND at_client.routers = coalesce({_routers("client")}, -1)
         LEFT JOIN homes at_server ON at_server.capture = seen.capture AND at_server.address = server_ip
             AND at_server.routers = coalesce({_routers("server")}, -1)
-        WHERE stream IN (SELECT stream FROM places WHERE place IS NULL) AND local_end IS DISTINCT FROM 'both')
+        WHERE stream IN (SELECT stream FROM standpoints WHERE place IS NULL) AND local_end IS DISTINCT FROM 'both')
     WHERE place IS NOT NULL
 """
 
 _KEEP = """
-    UPDATE connections SET vantage = place FROM places WHERE connections.stream = places.stream AND place IS NOT NULL
+    UPDATE connections SET vantage = place FROM standpoints
+    WHERE connections.stream = standpoints.stream AND place IS NOT NULL
 """
 """Once for all: an update of a table is dearer than a narrow table beside it."""
 
-FORGET = "DROP TABLE IF EXISTS hosts; DROP TABLE IF EXISTS places; DROP TABLE IF EXISTS homes"
+FORGET = "DROP TABLE IF EXISTS hosts; DROP TABLE IF EXISTS standpoints; DROP TABLE IF EXISTS homes"
 """SQL that drops what ``locate`` leaves."""
 
 
 _HALF_TOLD = """
-    SELECT capture FROM places GROUP BY capture
+    SELECT capture FROM standpoints GROUP BY capture
     HAVING bool_or(place IS NULL) AND bool_or(place IN ('client', 'server')) LIMIT 1
 """
 """Captures of which the place is known for some connections, and of these one is the end itself."""

@@ -9,6 +9,7 @@ spent. Parts below a percent are added up: first those of all servers in the sam
 rest.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -42,6 +43,8 @@ class Unexplained:
     next_step: str = ""
     """What to do next."""
     ns: int
+    phase: str = ""
+    """Its phase, inside a sentence; empty where it is divided by place."""
     stream: int | None = None
     """The connection where it took longest, and the frame with which that began."""
     frame: int | None = None
@@ -61,23 +64,27 @@ _PARTS = f"""
         FROM wait_owners LEFT JOIN explained USING (server_ip, server_port, phase, owner)
         WINDOW of_phase AS (PARTITION BY server_ip, server_port, phase)),
     folded AS (
-        SELECT {LEAST_SHARE} * ns >= $waited_ns AS alone, if(alone, server_ip, NULL) AS server_ip,
-            if(alone, server_port, NULL) AS server_port, phase, owner, sum(ns)::BIGINT AS ns,
-            count(DISTINCT (server_ip, server_port)) AS servers, sum(phase_ns)::BIGINT AS phase_ns,
+        SELECT phase, owner, sum(ns)::BIGINT AS ns, count(*) AS servers,
+            if(servers = 1, any_value(server_ip), NULL) AS server_ip,
+            if(servers = 1, any_value(server_port), NULL) AS server_port, sum(phase_ns)::BIGINT AS phase_ns,
             sum(of_owner_ns)::BIGINT AS of_owner_ns, sum(explained_ns)::BIGINT AS explained_ns
-        FROM parts WHERE ns <> 0 GROUP BY ALL)
-    SELECT folded.* EXCLUDE (alone), names[1] AS name
+        FROM parts WHERE ns <> 0
+        GROUP BY phase, owner, if({LEAST_SHARE} * ns >= $waited_ns, (server_ip, server_port), NULL))
+    SELECT folded.*, names[1] AS name, is_dns IS NOT NULL AS is_dns
     FROM folded LEFT JOIN servers USING (server_ip, server_port)
+    LEFT JOIN (SELECT DISTINCT server_ip, server_port, true AS is_dns FROM connections WHERE app = 'dns')
+        USING (server_ip, server_port)
     ORDER BY ns DESC, server_ip, server_port, phase, owner
 """
 _SERVED = f"""
-    FROM connections WHERE {SERVED} AND ($ip IS NULL OR server_ip = $ip AND server_port = $port)
+    FROM connections WHERE {SERVED} AND server_ip = $ip AND server_port = $port
 """
-"""The connections that are meant: those at a server, or all. Of what was done on them, what users waited for counts."""
+"""The connections at a server. Of what was done on them, what users waited for counts."""
 _OPENED_FOR_USERS = f"""
     FROM ({_SERVED}) ANTI JOIN (SELECT stream FROM on_behalf WHERE exchange = {OPENING}) USING (stream)
 """
-# Of phases that nobody waits for, what a stall lies over. Connections of which no finding tells come first.
+# Of phases that nobody waits for, what a stall lies over. Connections of which no finding tells come first, if they
+# took half of the longest.
 _WORST = f"""
     WITH pieces AS (
         SELECT stream, exchange, start_frame, end_at - start_at AS ns
@@ -87,7 +94,7 @@ _WORST = f"""
         FROM stalled JOIN ({_SERVED}) USING (stream)
         WHERE phase = $phase AND phase = 'idle' AND {OF_USERS}),
     worst AS (
-        FROM pieces ORDER BY stream IN (
+        FROM pieces ORDER BY 2 * ns < (SELECT max(ns) FROM pieces) OR stream IN (
             SELECT unnest(streams) FROM findings WHERE root IS NULL AND critical_ns > shared_ns), ns DESC, start_frame,
             stream
         LIMIT 1)
@@ -104,7 +111,8 @@ _STALLED = f"""
 """
 # Is half of the time, or more, that of requests of which it is not sure that they are some?
 _GUESSED = f"""
-    SELECT coalesce(2 * sum(end_at - start_at) FILTER (confidence < {SURE}) >= sum(end_at - start_at), false)
+    SELECT coalesce(2 * sum(end_at - start_at) FILTER (
+            confidence < {SURE} OR $phase = 'transfer' AND request_at IS NULL) >= sum(end_at - start_at), false)
     FROM phases JOIN ({_SERVED}) USING (stream)
     JOIN exchanges ON exchanges.stream = phases.stream AND number = exchange
     WHERE phases.kind = $phase
@@ -174,6 +182,8 @@ _HOPS = {
         "tell them apart: capture on both sides of it, and give keys (--keylog)",
     ),
 }
+_HOPS_OF = {"proxy": ("proxy", "pool"), "server": ("backend", "way", "unlinked")}
+"""Of which owner's time they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +211,7 @@ class _Part:
     explained_ns: int
     of_owner_ns: int
     """The part of it that is of the same owner."""
+    is_dns: bool
     """What findings explain of that."""
 
 
@@ -213,6 +224,7 @@ _OWN = {
 """Whose time a part is; of a message on its way, the path's goes without saying."""
 _ON_ITS_WAY = ("syn", "request", "transfer")
 
+_CAPTURE_THERE = "capture at the server, too (--at): that tells its own time from the path's"
 _NEXT = {
     ("syn", "path"): "keep connections open: each one that is not opened anew saves a round trip",
     ("tls", "path"): "resume sessions, use TLS 1.3 (one round trip; TLS 1.2 takes two), or keep connections open",
@@ -222,7 +234,8 @@ _NEXT = {
     ("request", "client"): "look at the client: it has more to send, and does not send it",
     ("wait", "server"): "look into the server's log or traces at that time: the network only waits for it",
     ("wait", "path"): "move client and server nearer, or ask less often: each request takes a round trip",
-    ("wait", "unknown"): "capture from the beginning of the connections on: that tells the way from the server",
+    ("tls", "unknown"): _CAPTURE_THERE,
+    ("wait", "unknown"): _CAPTURE_THERE,
     ("transfer", "path"): "look at the size of responses, and at the bandwidth and losses on the way to the client",
     ("transfer", "server"): "look at the server: it has more to send, and does not send it",
     ("transfer", "client"): "look at the client: it does not read what has arrived",
@@ -230,8 +243,12 @@ _NEXT = {
     ("idle", "server"): "look at the server: it has something to send, and does not send it",
 }
 """What to do next about a phase of an owner."""
+# Where it is mostly a stall of the network's doing; of TCP's own doing, the stall's meaning says enough.
 _NEXT_NETWORK = "look for where packets are lost or wait: drops of interfaces, queues, firewalls"
-"""The same where it is mostly a stall of the network's doing. Of TCP's own doing, the stall's meaning says enough."""
+_NEXT_DNS = "look at the resolver: whom it asks, and for how long (dig +stats NAME @SERVER)"
+_NEXT_ONE = "open the connection ahead of its first request, or move client and server nearer"
+_FEW_BYTES = 14_600
+"""What a new connection may send at once: less needs no bandwidth (RFC 6928)."""
 _NEXT_SPOT = {
     "path": "look at that part of the network: its distance, bandwidth, queues",
     "between": "capture at the proxy between them, too: it tells the proxy from the paths",
@@ -279,6 +296,17 @@ def partition(
         )
     told += ((_brief(known, part), part) for here in at.values() for part in here)
     told.sort(key=lambda one: -one[0].ns)
+    names_of = Counter((one.part, one.where) for one, _ in told)
+    told = [
+        (
+            replace(one, where=f"{one.where} ({ip})")
+            if names_of[one.part, one.where] > 1 and ip and ip not in one.where
+            else one,
+            of,
+        )
+        for one, of in told
+        for ip in [of.part.server_ip if isinstance(of, _Spot) else of.server_ip]
+    ]
     large = [one for one in told if LEAST_SHARE * one[0].ns >= waited_ns]
     small_ns = sum(one.ns for one, _ in told) - sum(one.ns for one, _ in large)
     return [
@@ -296,12 +324,23 @@ def _brief(known: _Known, part: _Part) -> Unexplained:
     if split:
         whose = _HOPS[hop].called.format(front="application" if split.stores else "proxy")
     word = "pause" if part.phase == "idle" else _inside(PHASE_BY_NAME[part.phase].title)
+    if part.phase == "wait" and part.is_dns:
+        word = "DNS lookup"
     return Unexplained(
         part=", ".join(filter(None, (word, whose))),
         where=_where(known, part),
-        next_step=_HOPS[hop].next_step if split else _NEXT.get((part.phase, part.owner), ""),
+        next_step=_next_step(part, hop),
         ns=part.ns,
+        phase=word,
     )
+
+
+def _next_step(part: _Part, hop: str) -> str:
+    if hop:
+        return _HOPS[hop].next_step
+    if part.phase == "wait" and part.is_dns:
+        return _NEXT_DNS
+    return _NEXT.get((part.phase, part.owner), "")
 
 
 def _by_spot(known: _Known, here: Sequence[_Part], spent: Spent) -> Iterator[tuple[Unexplained, _Spot]]:
@@ -332,11 +371,17 @@ def _by_spot(known: _Known, here: Sequence[_Part], spent: Spent) -> Iterator[tup
 def _described(known: _Known, told: Unexplained, of: _Part | _Spot) -> Unexplained:
     """Add what a part consists of, and where to look."""
     part = of.part if isinstance(of, _Spot) else of
+    if part.server_ip is None:  # several servers, each of which has little
+        return told
     asked: Row = {"ip": part.server_ip, "port": part.server_port}
     of_phase = {**asked, "phase": part.phase}
-    worst = next(rows(known.tables, _WORST, of_phase))
-    # What is longer than all that nothing explains is, for the most part, explained.
-    longest = _worst(worst, names=known.names) if worst["ns"] <= told.ns else ""
+    worst = next(rows(known.tables, _WORST, of_phase), None)
+    if worst is None:
+        return told
+    # What is longer than all that nothing explains is, for the most part, explained. The path's part of a wait is not
+    # what was long.
+    is_told = told.ns // LEAST_SHARE <= worst["ns"] <= told.ns and (part.phase, part.owner) != ("wait", "path")
+    longest = _worst(worst, names=known.names) if is_told or isinstance(of, _Spot) and worst["ns"] <= told.ns else ""
     words, next_step = told.part, told.next_step
     if isinstance(of, _Spot):
         said = [_went_by(of), longest]
@@ -352,10 +397,11 @@ def _described(known: _Known, told: Unexplained, of: _Part | _Spot) -> Unexplain
         why = f"{kind.word}: {kind.meaning}" if kind and is_stalled else ""
         if why and kind and kind.doing != "the program's":
             next_step = _NEXT_NETWORK if kind.doing == "the network's" else ""
-        consists = (*_facts(known.tables, part.phase, asked), _consists(known, part))
-        said = [*consists, why, longest]
-        if part.explained_ns:
-            said.append(f"findings explain {format_ns(part.explained_ns)} of {format_ns(part.phase_ns)} in this phase")
+        facts, step = _facts(known.tables, part, asked)
+        next_step = next_step if step is None else step
+        consists = (*facts, _consists(known, part))
+        less = f"{format_ns(part.ns + part.of_owner_ns)} less {format_ns(part.of_owner_ns)} that findings explain"
+        said = [less if part.of_owner_ns else "", *consists, why, longest]
     return replace(
         told,
         part=words,
@@ -387,9 +433,7 @@ def _behind(known: _Known, part: _Part) -> tuple[Split | None, str]:
     split = known.splits.get((part.server_ip or "", part.server_port or 0)) if part.phase == "wait" else None
     if split is None or part.owner not in ("proxy", "server"):
         return None, ""
-    if part.owner == "proxy":
-        return split, "proxy"
-    hop = max((name for name in _HOPS if name != "proxy"), key=lambda name: _HOPS[name].part(split))
+    hop = max(_HOPS_OF[part.owner], key=lambda name: _HOPS[name].part(split))
     return (split, hop) if _HOPS[hop].part(split) else (None, "")
 
 
@@ -416,29 +460,34 @@ def _worst(row: Row, *, names: bool) -> str:
     return f"{only}{what} {format_ns(row['ns'])} at frame {row['frame']}" if what or row["pieces"] > 1 else ""
 
 
-def _facts(tables: Tables, phase: str, asked: Row) -> Iterator[str]:
-    """Say what a phase consists of, and whose doing it is."""
+def _facts(tables: Tables, part: _Part, asked: Row) -> tuple[list[str], str | None]:
+    """Say what a phase consists of, and what to do next, where that depends on it."""
+    phase = part.phase
     if phase == "syn":
         row = next(rows(tables, _OPENED, asked))
-        yield count_of(row["opened"], "connection")
+        told = [count_of(row["opened"], "connection")]
         if row["again"]:
-            yield f"{count_of(row['again'], 'SYN or SYN-ACK', 'SYNs or SYN-ACKs')} sent again"
+            told.append(f"{count_of(row['again'], 'SYN or SYN-ACK', 'SYNs or SYN-ACKs')} sent again")
         if row["rtt_ns"]:
-            yield f"a round trip of {format_ns(row['rtt_ns'])}"
-    elif phase == "tls":
+            told.append(f"a round trip of {format_ns(row['rtt_ns'])}")
+        return told, _NEXT_NETWORK if row["again"] else _NEXT_ONE if row["opened"] == 1 else None
+    if phase == "tls":
         row = next(rows(tables, _HANDSHAKES, asked))
         offered = f", {row['offered']} of which had offered a session" if row["offered"] else ""
         counts = (
-            f"{row['full']} full{offered}",
+            f"{row['full']} full{offered}" if row["full"] else "",
             *(f"{row[kind]} {kind}" for kind in ("resumed", "failed", "incomplete") if row[kind]),
         )
-        yield ", ".join(counts)
-    elif phase in ("request", "wait", "transfer"):
-        row = next(rows(tables, _EXCHANGES, {**asked, "phase": phase}))
-        yield f"{count_of(row['requests'], 'request')}{_unfinished(row['unfinished'], row['requests'])}"
-        size = {"request": row["asked"], "transfer": row["answered"]}.get(phase)
-        if size:
-            yield format_bytes(size)
+        return [", ".join(filter(None, counts))], None
+    if phase == "idle":
+        return [], None
+    row = next(rows(tables, _EXCHANGES, {**asked, "phase": phase}))
+    told = [f"{count_of(row['requests'], 'request')}{_unfinished(row['unfinished'], row['requests'])}"]
+    size = {"request": row["asked"], "transfer": row["answered"]}.get(phase)
+    if size:
+        told.append(format_bytes(size))
+    is_small = phase != "wait" and part.owner == "path" and (size or 0) < _FEW_BYTES * row["requests"]
+    return told, "" if is_small else None
 
 
 def _unfinished(count: int, of: int) -> str:

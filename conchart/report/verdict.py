@@ -4,6 +4,7 @@ In: findings, totals, remarks, what could not be judged, what no finding explain
 only who was served is counted here.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -193,12 +194,14 @@ def _place(part: Finding | Unexplained) -> tuple[int, int, int]:
 
 def _in_rest(findings: Sequence[Finding], waits: Sequence[Unexplained]) -> str:
     """Name what has no entry; parts below a percent are added up."""
-    parts = [(one.part or "parts below 1 %", one.ns) for one in waits]
+    parts: Counter[str] = Counter()
     if findings:
-        parts.insert(0, (count_of(len(findings), "finding"), sum(one.own_ns for one in findings)))
-    if len(parts) == 1:
-        return parts[0][0]
-    return "; ".join(f"{words} {format_ns(ns)}" for words, ns in parts)
+        parts[count_of(len(findings), "finding")] = sum(one.own_ns for one in findings)
+    for one in waits:
+        parts[one.part or "parts below 1 %"] += one.ns
+    return (
+        next(iter(parts)) if len(parts) == 1 else "; ".join(f"{words} {format_ns(ns)}" for words, ns in parts.items())
+    )
 
 
 def _of_finding(finding: Finding) -> Entry:
@@ -271,10 +274,17 @@ def served(tables: Tables) -> Served:
     return Served(answered=answered, responses=responses, failed=failed, refused=refused)
 
 
-def _standout(waits: Sequence[Unexplained], waited_ns: int) -> Unexplained | None:
-    """Give the largest part that no finding explains, if it is half of all and no trifle."""
-    most = next((one for one in waits if one.part), None)
-    return most if most and most.ns >= LEAST_STANDOUT_NS and 2 * most.ns >= waited_ns else None
+def _standout(waits: Sequence[Unexplained], waited_ns: int) -> tuple[str, int] | None:
+    """Name a part that no finding explains and that is half of all and no trifle, or else such a phase."""
+    parts = Counter({f"{one.part} at {one.where}": one.ns for one in waits if one.part})
+    phases: Counter[str] = Counter()
+    for one in waits:
+        phases[one.phase] += one.ns if one.phase else 0
+    for counted in (parts, phases):
+        for words, ns in counted.most_common(1):
+            if ns >= LEAST_STANDOUT_NS and 2 * ns >= waited_ns:
+                return words, ns
+    return None
 
 
 def _state(served: Served, *, faults: bool, lacking: Sequence[Unjudged], waited_ns: int, stands_out: bool) -> State:
@@ -299,7 +309,7 @@ def _of_state(
     state: State,
     served: Served,
     vain: str,
-    standout: Unexplained | None,
+    standout: tuple[str, int] | None,
     waited_ns: int,
     findings: Sequence[Finding],
 ) -> Entry:
@@ -311,7 +321,10 @@ def _of_state(
         title, detail = "Nobody was served", ", ".join(filter(None, (vain, failed)))
     elif state == "no known fault" and standout:
         title = "No known fault"
-        detail = f"{format_share(standout.ns, waited_ns)} of what users waited is one part: {standout.part}"
+        words, ns = standout
+        detail = f"{format_share(ns, waited_ns)} of what users waited is one part: {words}"
+    elif state == "healthy" and vain:
+        title = f"{title} in what was served"
     elif state == "not judged":
         title = f"{title} in what could be judged" if served.answered else "Nothing could be judged"
     return Entry(kind="state", title=title, detail=detail)

@@ -12,7 +12,8 @@ import pytest
 
 import conchart
 from conchart.analysis.vantage import locate
-from tests.conftest import empty_trace
+from conchart.report.report import Report
+from tests.conftest import ROOT, empty_trace
 
 CORPUS = Path(os.environ.get("CONCHART_CORPUS", "/nonexistent"))
 
@@ -195,3 +196,11 @@ def test_the_same_exchange_at_client_relay_and_server() -> None:
                     assert row["vantage"] == place, (file, row["client"], row["server"])
                     found[str(place)] += 1
     assert found == {"client": 136, "server": 157, "middle": 23, "None": 1}
+
+
+def test_a_vantage_that_somebody_knows_leaves_the_tables_as_they_are() -> None:
+    """What tells the vantage has a table of its own, which nobody needs then: it is not dropped for another one."""
+    with conchart.read(ROOT / "captures/findings/keepalive-race/input.pcap", vantage="client") as trace:
+        assert trace.fetch("SELECT vantage FROM captures") == [("client",)]
+        assert trace.fetch("SELECT count(*) FROM places") == [(0,)]
+        assert Report(trace).verdict.state == "faults"

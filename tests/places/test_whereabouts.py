@@ -135,10 +135,10 @@ def test_the_largest_wait_says_where_it_was_spent() -> None:
         largest, *others = Report(trace).unexplained
         assert re.search(r"of 2\.32 s waited there, 1\.57 s \(68 %\) went by on the path lb–app", largest.detail)
         assert [(one.part, one.ns // MS) for one in (largest, *others)] == [
-            ("path lb–app", 1561),
-            ("path client–lb", 563),
-            ("at app", 169),
-            ("", 23),
+            ("path lb–app", 1567),
+            ("path client–lb", 565),
+            ("at app", 170),
+            ("", 14),
         ]
         # Between a front and its backend lies a line: nothing of it is called the proxy's own time.
         assert splits(trace) == {}

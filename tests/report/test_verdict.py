@@ -9,6 +9,7 @@ from conchart.report.partition import LEAST_SHARE
 from conchart.report.remarks import Remark
 from conchart.report.report import Report
 from conchart.report.verdict import MOST_ROWS, missing
+from conchart.words.units import format_ns
 from tests.charts.story import MS, Story
 from tests.conftest import ROOT, TellTrace
 
@@ -43,6 +44,7 @@ def test_the_largest_part_comes_first(every_trace: Trace) -> None:
     for one in report.unexplained:
         is_told = (one.ns, one.title) in {(entry.cost_ns, entry.title) for entry in rows}
         assert is_told or (one.part or "parts below 1 %") in answer.rest
+        assert not one.stream or one.detail or one.next_step
         assert is_told or not one.part or len(rows) == MOST_ROWS
         assert not one.part or LEAST_SHARE * one.ns >= answer.waited_ns
     wrong = {"serious", "warning"} & {entry.severity for entry in answer.entries}
@@ -51,6 +53,7 @@ def test_the_largest_part_comes_first(every_trace: Trace) -> None:
 
 
 NOTHING = {"Nothing wrong found", "Nothing found that costs users time", "Nothing serious found"}
+NOTHING |= {f"{title} in what was served" for title in NOTHING}
 
 
 def test_the_claim_that_nothing_is_wrong_agrees_with_all_tables(every_trace: Trace) -> None:
@@ -117,6 +120,31 @@ def test_a_small_finding_is_never_above_a_large_part_that_nothing_explains() -> 
     ]
 
 
+def test_a_pooler_s_queue_is_told_beside_its_own_time() -> None:
+    """Waiting for a pooled connection is the pooler's time, the database's is what stands behind it."""
+    with conchart.read(ROOT / "captures/hops/pgbouncer-transaction-2-both-8/input.pcap") as trace:
+        parts = {one.part: one for one in Report(trace).unexplained}
+        owned = dict(trace.fetch("SELECT owner::VARCHAR, waited_ns FROM wait_owners WHERE phase = 'wait'"))
+    pooled = parts["wait for the server, waiting for a pooled connection"]
+    behind = parts["wait for the server, the backend"]
+    assert pooled.detail.startswith(f"{format_ns(owned['proxy'])} less ")
+    assert behind.detail.startswith(f"{format_ns(owned['server'])} less ")
+
+
+def test_a_lookup_is_no_wait_for_a_server_whose_log_one_could_read() -> None:
+    with conchart.read(ROOT / "captures/udp/services/input.pcap") as trace:
+        lookup, *_ = Report(trace).unexplained
+    assert lookup.title == "DNS lookup"
+    assert "resolver" in lookup.next_step
+
+
+def test_connections_that_open_late_are_not_told_to_be_kept_open() -> None:
+    with conchart.read(ROOT / "captures/findings/nat-answer-bypass/input.pcap") as trace:
+        (opening,) = (one for one in Report(trace).unexplained if one.part == "TCP handshake")
+    assert "6 SYNs or SYN-ACKs sent again" in opening.detail
+    assert opening.next_step.startswith("look for where packets are lost")
+
+
 def test_nothing_is_wrong_only_where_nothing_is(trace_of: TellTrace) -> None:
     story = Story()
     story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("unseen", 0)])
@@ -167,7 +195,8 @@ def test_half_of_the_wait_in_one_part_is_no_fault_and_not_healthy_either(trace_o
     late = [("syn", MS), ("request", MS), ("wait", 97 * MS), ("transfer", MS)]
     assert state_of(trace_of, {"phases": late}) == (
         "no known fault",
-        "No known fault: 97 % of what users waited is one part: wait for the server, its own time",
+        "No known fault: 97 % of what users waited is one part: "
+        "wait for the server, its own time at www.example.com:80",
         "",
     )
 

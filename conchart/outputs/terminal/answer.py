@@ -21,6 +21,8 @@ STYLES = {"serious": "bold red", "warning": "bold yellow", "note": "bold"}
 STATES = {"nobody served": "bold red", "healthy": "bold green"}
 """Colours of states; the others have none."""
 _LABEL = 9
+_LEAST_TITLE = 30
+"""Columns of a title that is cut for the sake of its server."""
 """Columns of the severity."""
 
 
@@ -45,11 +47,8 @@ def answer_lines(
             for line in clipped(told, width, None):
                 yield Text(line, STATES.get(answer.state, ""))
             continue
-        first, *others = _entry(entry, width, capture, most)
-        yield first
         rows += 1
-        if full is None or rows <= full:
-            yield from others
+        yield from _entry(entry, width, capture, most, is_full=full is None or rows <= full)
     if answer.rest_ns:
         share = format_share(answer.rest_ns, answer.waited_ns)
         parts = f": {answer.rest}" if answer.rest else ""
@@ -73,15 +72,22 @@ def _waited(answer: Verdict) -> str:
     return "Nobody waited, as far as the capture shows."
 
 
-def _entry(entry: Entry, width: int, capture: "Typed", most: int | None) -> Iterator[Text]:
+def _entry(entry: Entry, width: int, capture: "Typed", most: int | None, *, is_full: bool) -> Iterator[Text]:
     room = width - _LABEL
     cost = f"{format_ns(entry.cost_ns)} ({entry.share})" if entry.cost_ns else ""
-    title, where = entry.title, entry.where
-    if entry.kind == "wait" and cell_len(both := f"{title} · {where}") <= room - cell_len(cost) - 2:
-        title, where = both, ""
-    first, *others = clipped(title, room - cell_len(cost) - 2, most)
+    title, where, left = entry.title, entry.where, room - cell_len(cost) - 2
+    if (entry.kind == "wait" or not is_full) and where:
+        # What has one line names its server, too: of two rows with one title, that tells them apart.
+        where = where if is_full else where.partition(", ")[0].partition("; ")[0]
+        if not is_full and (shorter := left - cell_len(where) - 3) >= _LEAST_TITLE:
+            title = next(iter(clipped(title, shorter, 1)))
+        if cell_len(both := f"{title} · {where}") <= left:
+            title, where = both, ""
+    first, *others = clipped(title, left, most)
     label = (f"{entry.severity or entry.kind:<{_LABEL}}", STYLES.get(entry.severity, "bold"))
     yield Text.assemble(label, both_ends(Text(first), cost, room))
+    if not is_full:
+        return
     for line in others:
         yield Text.assemble(" " * _LABEL, line)
     if entry.change:
@@ -129,10 +135,12 @@ class Typed:
 
 
 def to_type(report: Report) -> Typed:
-    """Write what to type: nothing for standard input, and for captures of several places."""
+    """Write what to type: nothing for standard input, captures of several places, and names that cannot be printed."""
     overview = report.overview
-    if "-" in overview.paths or report.have_places:
+    # What begins with a dash would be an option.
+    paths = (f"./{path}" if path.startswith("-") else path for path in overview.paths)
+    words = [overview.selection or "", *map(shlex.quote, paths)]
+    path = " ".join(filter(None, words))
+    if "-" in overview.paths or report.have_places or printable(path, len(path)) != path:
         return Typed(path="", explain="")
-    chosen = [printable(overview.selection)] if overview.selection else []
-    path = " ".join([*chosen, *(printable(shlex.quote(path)) for path in overview.paths)])
     return Typed(path=path, explain=f"conchart explain {path}" if len(overview.paths) == 1 else "")
