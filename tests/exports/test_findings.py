@@ -98,7 +98,9 @@ def test_beyond_five_they_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_nothing_found_is_said(story: Trace) -> None:
     story.execute("DELETE FROM findings")
-    assert "\nNo known fault: 55 % of what users waited is one part: TLS handshake at shop.example:443\n" in shown(story)
+    assert "\nNo known fault: 55 % of what users waited is one part: TLS handshake at shop.example:443\n" in shown(
+        story
+    )
     assert "\nFindings    none\n" in shown(story, verbose=True)
 
 
