@@ -322,7 +322,7 @@ def _brief(known: _Known, part: _Part) -> Unexplained:
         whose = "its own time"
     split, hop = _behind(known, part)
     if split:
-        whose = _HOPS[hop].called.format(front="application" if split.stores else "proxy")
+        whose = _called_hop(split, hop)
     word = "pause" if part.phase == "idle" else _inside(PHASE_BY_NAME[part.phase].title)
     if part.phase == "wait" and part.is_dns:
         word = "DNS lookup"
@@ -438,13 +438,19 @@ def _behind(known: _Known, part: _Part) -> tuple[Split | None, str]:
 
 
 def _consists(known: _Known, part: _Part) -> str:
-    """``of 6.38 ms wait: backend 3.51 ms, the proxy itself 2.78 ms, up to 12 requests at a time``."""
+    """``the proxy itself took 2.78 ms of 6.38 ms wait (44 %), up to 12 requests at a time``."""
     split, hop = _behind(known, part)
     if split is None:
         return ""
     ((most,),) = known.tables.fetch(_AT_ONCE, {"ip": part.server_ip, "port": part.server_port})
     at_once = f", up to {count_of(most, 'request')} at a time" if hop == "proxy" and most and most > 1 else ""
-    return f"{split}{at_once}"
+    took_ns = _HOPS[hop].part(split)
+    share = format_share(took_ns, split.wait_ns)
+    return f"{_called_hop(split, hop)} took {format_ns(took_ns)} of {format_ns(split.wait_ns)} wait ({share}){at_once}"
+
+
+def _called_hop(split: Split, hop: str) -> str:
+    return _HOPS[hop].called.format(front="application" if split.stores else "proxy")
 
 
 def _called(ip: str | None, port: int | None, name: str | None, *, names: bool) -> str:

@@ -53,4 +53,4 @@ def test_what_is_under_way_at_the_last_packet_is_called_unfinished(name: str, un
         facts = dict(ladder(next(iter(connections(trace, 0)))).facts)
         assert trace.fetch("SELECT bool_and(unfinished = count) FROM findings") in ([(True,)], [(None,)])
     assert owed in facts["unfinished"]
-    assert f"1 request, {UNDER_WAY}" in shown
+    assert UNDER_WAY in shown

@@ -59,7 +59,7 @@ def test_a_hop_has_no_more_than_users_waited() -> None:
         assert split.wait_ns == waited < summed
         wait, own, *_ = Report(trace).unexplained
     assert (wait.part, own.part) == ("wait for the server, the backend", "wait for the server, the proxy itself")
-    assert "of 42.6 ms wait: backend 35.5 ms, " in wait.detail
+    assert "the backend took 35.5 ms of 42.6 ms wait (83 %)" in wait.detail
     assert own.detail.count("up to 16 requests at a time") == 1
 
 
