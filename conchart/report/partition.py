@@ -59,15 +59,13 @@ class Unexplained:
 _PARTS = f"""
     WITH parts AS (
         SELECT server_ip, server_port, phase::VARCHAR AS phase, owner::VARCHAR AS owner,
-            waited_ns - coalesce(explained_ns, 0) AS ns, coalesce(explained_ns, 0) AS of_owner_ns,
-            sum(waited_ns) OVER of_phase AS phase_ns, sum(of_owner_ns) OVER of_phase AS explained_ns
-        FROM wait_owners LEFT JOIN explained USING (server_ip, server_port, phase, owner)
-        WINDOW of_phase AS (PARTITION BY server_ip, server_port, phase)),
+            waited_ns - coalesce(explained.explained_ns, 0) AS ns,
+            coalesce(explained.explained_ns, 0) AS explained_ns
+        FROM wait_owners LEFT JOIN explained USING (server_ip, server_port, phase, owner)),
     folded AS (
         SELECT phase, owner, sum(ns)::BIGINT AS ns, count(*) AS servers,
             if(servers = 1, any_value(server_ip), NULL) AS server_ip,
-            if(servers = 1, any_value(server_port), NULL) AS server_port, sum(phase_ns)::BIGINT AS phase_ns,
-            sum(of_owner_ns)::BIGINT AS of_owner_ns, sum(explained_ns)::BIGINT AS explained_ns
+            if(servers = 1, any_value(server_port), NULL) AS server_port, sum(explained_ns)::BIGINT AS explained_ns
         FROM parts WHERE ns <> 0
         GROUP BY phase, owner, if({LEAST_SHARE} * ns >= $waited_ns, (server_ip, server_port), NULL))
     SELECT folded.*, names[1] AS name, is_dns IS NOT NULL AS is_dns
@@ -101,21 +99,17 @@ _WORST = f"""
     SELECT worst.stream, worst.start_frame AS frame, worst.ns,
         if($phase = 'wait' AND number = 0 AND (request_at IS NULL OR protocol = 'ssh'), 'Greeting',
             concat_ws(' ', method, target)) AS request,
-        (SELECT count(*) FROM pieces) AS pieces
+        (SELECT count(*) FROM pieces) AS pieces, (
+            SELECT coalesce(2 * sum(ns) FILTER (
+                confidence < {SURE} OR $phase = 'transfer' AND request_at IS NULL) >= sum(ns), false)
+            FROM pieces JOIN exchanges ON exchanges.stream = pieces.stream AND number = exchange) AS guessed
     FROM worst LEFT JOIN exchanges ON exchanges.stream = worst.stream AND number = exchange
 """
+"""Is half of the time, or more, that of requests of which it is not sure that they are some? Then it is guessed."""
 _STALLED = f"""
     SELECT kind, {DETAIL} AS told_detail, sum(end_at - start_at)::BIGINT AS ns
     FROM stalled JOIN ({_SERVED}) USING (stream) WHERE phase = $phase AND owner = $owner AND {OF_USERS}
     GROUP BY ALL ORDER BY ns DESC, kind, told_detail LIMIT 1
-"""
-# Is half of the time, or more, that of requests of which it is not sure that they are some?
-_GUESSED = f"""
-    SELECT coalesce(2 * sum(end_at - start_at) FILTER (
-            confidence < {SURE} OR $phase = 'transfer' AND request_at IS NULL) >= sum(end_at - start_at), false)
-    FROM phases JOIN ({_SERVED}) USING (stream)
-    JOIN exchanges ON exchanges.stream = phases.stream AND number = exchange
-    WHERE phases.kind = $phase
 """
 _OPENED = f"""
     SELECT count(*) AS opened, sum(coalesce(syn_retransmits, 0) + coalesce(syn_ack_retransmits, 0))::BIGINT AS again,
@@ -204,15 +198,12 @@ class _Part:
     name: str | None
     phase: str
     owner: str
+    """Empty where it is that of several."""
     ns: int
     servers: int
-    phase_ns: int
-    """All that users waited there in that phase."""
     explained_ns: int
-    of_owner_ns: int
-    """The part of it that is of the same owner."""
+    """What findings explain besides, of the same phase and owner."""
     is_dns: bool
-    """What findings explain of that."""
 
 
 _OWN = {
@@ -290,30 +281,30 @@ def partition(
         at.setdefault((row["server_ip"], row["server_port"]), []).append(_Part(**row))
     told: list[tuple[Unexplained, _Part | _Spot]] = []
     for spent in places:
-        here = at.pop((spent.server_ip, spent.server_port), [])
-        told += (
-            _by_spot(known, here, spent) if here and spent.total_ns > 0 else ((_brief(known, one), one) for one in here)
-        )
+        place = (spent.server_ip, spent.server_port)
+        if any(part.explained_ns for part in at.get(place, [])):
+            # What findings leave of the time at each place is not known.
+            at[place] = list(_by_phase(at[place]))
+        elif here := at.pop(place, []):
+            told += _by_spot(known, here, spent)
     told += ((_brief(known, part), part) for here in at.values() for part in here)
     told.sort(key=lambda one: -one[0].ns)
-    names_of = Counter((one.part, one.where) for one, _ in told)
-    told = [
-        (
-            replace(one, where=f"{one.where} ({ip})")
-            if names_of[one.part, one.where] > 1 and ip and ip not in one.where
-            else one,
-            of,
-        )
-        for one, of in told
-        for ip in [of.part.server_ip if isinstance(of, _Spot) else of.server_ip]
-    ]
-    large = [one for one in told if LEAST_SHARE * one[0].ns >= waited_ns]
+    large = [one for one in _told_apart(told) if LEAST_SHARE * one[0].ns >= waited_ns]
     small_ns = sum(one.ns for one, _ in told) - sum(one.ns for one, _ in large)
     return [
         *(_described(known, one, of) for one, of in large[:MOST_DETAILS]),
         *(one for one, _ in large[MOST_DETAILS:]),
         *([Unexplained(part="", ns=small_ns)] if small_ns else []),
     ]
+
+
+def _told_apart(told: Sequence[tuple[Unexplained, _Part | _Spot]]) -> Iterator[tuple[Unexplained, _Part | _Spot]]:
+    """Add the address where two servers have one name and the same part of the wait."""
+    alike = Counter((one.part, one.where) for one, _ in told)
+    for one, of in told:
+        ip = (of.part if isinstance(of, _Spot) else of).server_ip
+        is_clear = alike[one.part, one.where] == 1 or ip is None or ip in one.where
+        yield one if is_clear else replace(one, where=f"{one.where} ({ip})"), of
 
 
 def _brief(known: _Known, part: _Part) -> Unexplained:
@@ -343,28 +334,36 @@ def _next_step(part: _Part, hop: str) -> str:
     return _NEXT.get((part.phase, part.owner), "")
 
 
-def _by_spot(known: _Known, here: Sequence[_Part], spent: Spent) -> Iterator[tuple[Unexplained, _Spot]]:
-    """Divide what no finding explains at a server by where it was spent, in the shares of all that was waited there.
+def _by_phase(parts: Sequence[_Part]) -> Iterator[_Part]:
+    """Add up a server's parts by phase, nobody's own."""
+    phases: dict[str, list[_Part]] = {}
+    for part in parts:
+        phases.setdefault(part.phase, []).append(part)
+    for same in phases.values():
+        ns, explained_ns = sum(part.ns for part in same), sum(part.explained_ns for part in same)
+        yield replace(same[0], owner="", ns=ns, explained_ns=explained_ns)
 
-    A phase is seen from one place; where the line takes most of it, it is no wait for the server.
+
+def _by_spot(known: _Known, here: Sequence[_Part], spent: Spent) -> Iterator[tuple[Unexplained, _Spot]]:
+    """Divide a server's waits by where they were spent.
+
+    A phase is seen from one place; where the line takes most of it, it is no wait for the server. What the captures do
+    not tell the place of (a pause, say) has the same shares.
     """
     first, left_ns = max(here, key=lambda part: part.ns), sum(part.ns for part in here)
-    inferred = " (in proportion)" if any(part.explained_ns for part in here) else ""
-    spots: list[tuple[Spot | None, int]] = [(spot, spot.total_ns) for spot in spent.parts]
+    spots: list[tuple[Spot | None, int]] = [*((spot, spot.total_ns) for spot in spent.parts), (None, spent.rest_ns)]
     so_far = given = 0
-    for spot, ns in (*spots, (None, spent.rest_ns)):
+    for spot, ns in spots:
         so_far += max(ns, 0)
-        until = left_ns * min(so_far, spent.total_ns) // spent.total_ns
+        until = left_ns * min(so_far, spent.total_ns) // max(spent.total_ns, 1)
         if until > given:
-            yield (
-                Unexplained(
-                    part=f"{spot.words if spot else 'not known where'}{inferred}",
-                    where=_where(known, first),
-                    next_step=_NEXT_SPOT[spot.kind] if spot else "",
-                    ns=until - given,
-                ),
-                _Spot(part=first, spot=spot, spent=spent),
+            told = Unexplained(
+                part=spot.words if spot else "not known where",
+                where=_where(known, first),
+                next_step=_NEXT_SPOT[spot.kind] if spot else "",
+                ns=until - given,
             )
+            yield told, _Spot(part=first, spot=spot, spent=spent)
         given = until
 
 
@@ -373,43 +372,43 @@ def _described(known: _Known, told: Unexplained, of: _Part | _Spot) -> Unexplain
     part = of.part if isinstance(of, _Spot) else of
     if part.server_ip is None:  # several servers, each of which has little
         return told
-    asked: Row = {"ip": part.server_ip, "port": part.server_port}
-    of_phase = {**asked, "phase": part.phase}
-    worst = next(rows(known.tables, _WORST, of_phase), None)
+    worst = next(rows(known.tables, _WORST, _asked(part)), None)
     if worst is None:
         return told
-    # What is longer than all that nothing explains is, for the most part, explained. The path's part of a wait is not
-    # what was long.
-    is_told = told.ns // LEAST_SHARE <= worst["ns"] <= told.ns and (part.phase, part.owner) != ("wait", "path")
-    longest = _worst(worst, names=known.names) if is_told or isinstance(of, _Spot) and worst["ns"] <= told.ns else ""
-    words, next_step = told.part, told.next_step
+    told = replace(told, stream=worst["stream"], frame=worst["frame"])
+    # What is longer than all that nothing explains is explained for the most part.
+    longest = _worst(worst, names=known.names) if told.ns // LEAST_SHARE <= worst["ns"] <= told.ns else ""
     if isinstance(of, _Spot):
-        said = [_went_by(of), longest]
-    else:
-        stall = next(rows(known.tables, _STALLED, {**of_phase, "owner": part.owner}), None)
-        kind = stall_kind(stall["kind"], stall["told_detail"]) if stall else None
-        if part.phase == "idle" and kind:
-            words = f"{kind.word}, {_OWN[part.owner]}" if part.owner in _OWN else kind.word
-        ((guessed,),) = known.tables.fetch(_GUESSED, of_phase)
-        words += " (inferred)" if guessed else ""
-        # Findings explain no more of the stall than they do of all time of its owner.
-        is_stalled = stall is not None and 2 * (stall["ns"] - part.of_owner_ns) >= part.ns
-        why = f"{kind.word}: {kind.meaning}" if kind and is_stalled else ""
-        if why and kind and kind.doing != "the program's":
+        return replace(told, detail="; ".join(filter(None, (_went_by(of), longest))))
+    return _consisting(known, told, part, longest, guessed=worst["guessed"])
+
+
+def _consisting(known: _Known, told: Unexplained, part: _Part, longest: str, *, guessed: bool) -> Unexplained:
+    """Say what a phase of one owner consists of."""
+    words, (facts, next_step) = told.part, _facts(known.tables, part)
+    stall = next(rows(known.tables, _STALLED, {**_asked(part), "owner": part.owner}), None)
+    kind = stall_kind(stall["kind"], stall["told_detail"]) if stall else None
+    facts.append(_consists(known, part))
+    if part.phase == "idle" and kind:
+        words = ", ".join(filter(None, (kind.word, _OWN.get(part.owner))))
+    # Findings explain no more of the stall than they do of all time of its owner.
+    if stall and kind and 2 * (stall["ns"] - part.explained_ns) >= part.ns:
+        facts.append(f"{kind.word}: {kind.meaning}")
+        if next_step is None and kind.doing != "the program's":
             next_step = _NEXT_NETWORK if kind.doing == "the network's" else ""
-        facts, step = _facts(known.tables, part, asked)
-        next_step = next_step if step is None else step
-        consists = (*facts, _consists(known, part))
-        less = f"{format_ns(part.ns + part.of_owner_ns)} less {format_ns(part.of_owner_ns)} that findings explain"
-        said = [less if part.of_owner_ns else "", *consists, why, longest]
+    less = f"{format_ns(part.ns + part.explained_ns)} less {format_ns(part.explained_ns)} that findings explain"
+    # The path's part of a wait is not what was long.
+    said = [less if part.explained_ns else "", *facts, "" if (part.phase, part.owner) == ("wait", "path") else longest]
     return replace(
         told,
-        part=words,
+        part=f"{words} (inferred)" if guessed else words,
         detail="; ".join(filter(None, said)),
-        next_step=next_step,
-        stream=worst["stream"],
-        frame=worst["frame"],
+        next_step=told.next_step if next_step is None else next_step,
     )
+
+
+def _asked(part: _Part) -> Row:
+    return {"ip": part.server_ip, "port": part.server_port, "phase": part.phase}
 
 
 def _inside(words: str) -> str:
@@ -442,8 +441,10 @@ def _consists(known: _Known, part: _Part) -> str:
     split, hop = _behind(known, part)
     if split is None:
         return ""
-    ((most,),) = known.tables.fetch(_AT_ONCE, {"ip": part.server_ip, "port": part.server_port})
-    at_once = f", up to {count_of(most, 'request')} at a time" if hop == "proxy" and most and most > 1 else ""
+    at_once = ""
+    if hop == "proxy":
+        ((most,),) = known.tables.fetch(_AT_ONCE, {"ip": part.server_ip, "port": part.server_port})
+        at_once = f", up to {count_of(most, 'request')} at a time" if most and most > 1 else ""
     took_ns = _HOPS[hop].part(split)
     share = format_share(took_ns, split.wait_ns)
     return f"{_called_hop(split, hop)} took {format_ns(took_ns)} of {format_ns(split.wait_ns)} wait ({share}){at_once}"
@@ -466,9 +467,9 @@ def _worst(row: Row, *, names: bool) -> str:
     return f"{only}{what} {format_ns(row['ns'])} at frame {row['frame']}" if what or row["pieces"] > 1 else ""
 
 
-def _facts(tables: Tables, part: _Part, asked: Row) -> tuple[list[str], str | None]:
+def _facts(tables: Tables, part: _Part) -> tuple[list[str], str | None]:
     """Say what a phase consists of, and what to do next, where that depends on it."""
-    phase = part.phase
+    phase, asked = part.phase, {"ip": part.server_ip, "port": part.server_port}
     if phase == "syn":
         row = next(rows(tables, _OPENED, asked))
         told = [count_of(row["opened"], "connection")]
