@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -415,3 +416,34 @@ def test_empty_capture_is_a_result(run: Run, fake_core: Callable[[Core], None]) 
     code, out, _ = run("story.pcap")
     assert code == 0
     assert "no connection" in out
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("a capture.pcap", ()),
+        ("-dash.pcap", ()),
+        ("it's.pcap", ("-s", "0.1")),
+        ("plain.pcap", ("-f", "port 443 or port 8080")),
+        (f"{'long' * 60}.pcap", ()),
+    ],
+)
+def test_commands_that_are_printed_can_be_pasted(run: Run, name: str, options: tuple[str, ...]) -> None:
+    shutil.copy(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap", name)
+    code, out, err = run(*options, "--", name)
+    assert (code, err) == (0, "")
+    printed = re.findall(r"conchart ((?:explain|findings) .+)$", out, re.MULTILINE)
+    assert {words.partition(" ")[0] for words in printed} == {"explain", "findings"}
+    for words in printed:
+        code, out, err = run(*shlex.split(words))
+        assert (code, err) == (0, "")
+        assert out
+
+
+def test_what_cannot_be_pasted_is_not_printed(run: Run) -> None:
+    name = "evil\x1b[2J.pcap"
+    shutil.copy(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap", name)
+    code, out, _ = run(name)
+    assert code == 0
+    assert "\x1b" not in out
+    assert "conchart explain" not in out
