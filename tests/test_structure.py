@@ -50,8 +50,7 @@ def test_every_file_of_the_crate_belongs_to_a_stage() -> None:
 @pytest.mark.parametrize("stage", stages())
 def test_a_stage_imports_only_earlier_stages(stage: str) -> None:
     order = stages()
-    # An error says which link type or frame it is about: the two stages know each other's words.
-    allowed = {*order[: order.index(stage) + 1]} | ({"capture"} if stage == "error" else set())
+    allowed = {*order[: order.index(stage) + 1]}
     for path in files_of(stage):
         imported = set(re.findall(r"\bcrate::(\w+)", path.read_text())) & set(order)
         assert imported <= allowed, path.relative_to(ROOT)

@@ -13,8 +13,6 @@ mod stream;
 
 mod bytes;
 
-mod error;
-
 mod notes;
 
 mod keys;

@@ -4,8 +4,6 @@
 //! the first [`EXAMPLES`] and, where there were more, how many in all. So a capture with a million unreadable frames
 //! has no more to read than one with ten, and nothing is crowded out.
 
-use crate::error::grouped;
-
 /// Remarks about one thing that are told in full.
 const EXAMPLES: u64 = 3;
 
@@ -110,9 +108,29 @@ impl Notes {
     }
 }
 
+/// `1204224` as `1,204,224`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn digits_are_grouped_by_three() {
+        let texts: Vec<String> = [0, 999, 1000, 1_204_224].map(grouped).to_vec();
+        assert_eq!(texts, ["0", "999", "1,000", "1,204,224"]);
+    }
 
     #[test]
     fn of_many_remarks_told_the_first_three_are_told_and_all_are_counted() {

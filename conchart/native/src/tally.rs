@@ -1,8 +1,8 @@
 //! What one capture file amounts to: the counts and notes behind a row of `captures`.
 
+use crate::capture::error::CaptureError;
 use crate::capture::{Facts, Frame, LinkType};
-use crate::error::{CaptureError, grouped};
-use crate::notes::{About, Notes};
+use crate::notes::{About, Notes, grouped};
 
 /// Counts of one capture file.
 #[derive(Clone, Debug, Default)]

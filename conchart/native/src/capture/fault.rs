@@ -1,7 +1,7 @@
 //! Where and how a file breaks, before the reader adds its name and the frame number.
 
 use super::window::Short;
-use crate::error::grouped;
+use crate::notes::grouped;
 
 const CUT: &str = "Usual causes: the capture was still being written, or tcpdump was killed (start it with -U, end it with \
                    Ctrl-C); a full disk; a copy that was cut short.";

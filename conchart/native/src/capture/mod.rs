@@ -9,6 +9,7 @@
 mod ahead;
 mod clock;
 mod comments;
+pub(crate) mod error;
 mod fault;
 pub mod filter;
 mod input;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::error::{CaptureError, Damage};
+use crate::capture::error::{CaptureError, Damage};
 use crate::notes::{About, Notes};
 use fault::Fault;
 use input::Packing;

@@ -16,8 +16,8 @@ use super::link_type::LinkType;
 use super::secrets::Collector;
 use super::window::{MAX_RECORD, Window};
 use super::{Log, Order, Packet};
-use crate::error::grouped;
 use crate::notes::About;
+use crate::notes::grouped;
 
 pub(super) const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 pub(super) const INTERFACE: u32 = 1;

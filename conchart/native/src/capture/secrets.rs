@@ -16,7 +16,7 @@ use std::rc::Rc;
 use super::pcapng::{Pcapng, SECRETS, key_log};
 use super::window::MAX_RECORD;
 use super::{Order, Source};
-use crate::error::CaptureError;
+use crate::capture::error::CaptureError;
 use crate::keys::{Complaints, Keys};
 use crate::notes::{About, Notes};
 

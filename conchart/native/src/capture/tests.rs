@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::Order::{Big, Little};
 use super::samples::{Shot, Writer, gzip, pcap, pcapng, ten_shots, zstd};
 use super::{CaptureReader, Facts, Source};
-use crate::error::{CaptureError, Damage};
+use crate::capture::error::{CaptureError, Damage};
 
 /// All frames, the error if there was one, the facts: of a file those of a pipe.
 fn read(bytes: &[u8]) -> (Vec<Shot>, Option<Box<Damage>>, Facts) {

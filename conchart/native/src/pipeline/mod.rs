@@ -13,9 +13,9 @@ pub mod watching;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::capture::error::CaptureError;
 use crate::capture::secrets::Gathered;
 use crate::capture::{CaptureReader, Frame, LinkType, Source};
-use crate::error::CaptureError;
 use crate::exchange::Statements;
 use crate::flow::{Flow, Routes, Table, Transport};
 use crate::notes::About;

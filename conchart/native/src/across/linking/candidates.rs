@@ -6,15 +6,11 @@ use std::iter::Peekable;
 
 use foldhash::fast::FixedState;
 
-use super::Exchange;
+use super::model::{Exchange, MOST_CANDIDATES, SKEW_NS};
 use super::poolers::Poolers;
 use super::programs::Programs;
 use super::sections::{Indexed, Section, Sides};
 
-/// Candidates that a back keeps.
-pub(super) const MOST_CANDIDATES: usize = 36;
-/// Clocks of two interfaces may disagree by this much about what came first.
-pub(super) const SKEW_NS: i64 = 20_000;
 /// Fronts that wait side by side, or backs that nobody was answered from yet: the latest are looked at.
 const MOST_WAITING: usize = 1024;
 

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::habits::PRIOR;
+use super::model::PRIOR;
 
 /// Bins of a delay's distribution per doubling.
 const PER_OCTAVE: f64 = 4.0;

@@ -10,15 +10,12 @@ use foldhash::fast::FixedState;
 use super::candidates::{Agreement, Candidate, Route};
 use super::delay::Delay;
 use super::marginals::{Counts, MOST_COUNTED, along, marginals};
+use super::model::{PRIOR, PRIOR_CHANCE};
 use super::order::MOST_OVERTAKEN;
 use super::pairs::Pairs;
 use super::rivals::{Known, weigh_rivals};
 use super::visits::Chains;
 
-/// How many links the habits of any proxy weigh as much as.
-pub(super) const PRIOR: f64 = 6.0;
-/// How many coincidences those of any capture weigh as much as.
-pub(super) const PRIOR_CHANCE: f64 = 40.0;
 /// Candidates that weigh less than another of their back by this have no part in what follows.
 const HOPELESS: f64 = 10.0;
 /// The same of an application that asks its stores.

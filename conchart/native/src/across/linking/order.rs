@@ -3,8 +3,8 @@
 //! In: candidates with the probabilities of the round before. Out: for each candidate, how many of the fronts beside it would have
 //! been overtaken were it a link. What holds up a proxy for a while holds up all that waits, so delays alone tell little then.
 
-use super::Exchange;
 use super::candidates::Candidate;
+use super::model::Exchange;
 use super::sections::Section;
 
 /// Fronts on either side that are looked at.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use foldhash::fast::FixedState;
 
-use super::habits::{PRIOR, PRIOR_CHANCE};
+use super::model::{PRIOR, PRIOR_CHANCE};
 
 /// No pair makes a link likelier or less likely than by this factor's logarithm: what was rare so far may come.
 const MOST_OF_PAIRS: f64 = 5.0;

@@ -15,8 +15,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 
-use super::Exchange;
-use super::candidates::{Candidate, MOST_CANDIDATES, Route};
+use super::candidates::{Candidate, Route};
+use super::model::{Exchange, MOST_CANDIDATES};
 use super::sections::{Section, Sides};
 
 /// Who is ahead at so many of another's arrivals is its front.

@@ -5,7 +5,8 @@
 use arrow_array::{Array, BooleanArray, Float64Array, Int32Array, Int64Array, ListArray, RecordBatch, UInt64Array};
 use arrow_schema::ArrowError;
 
-use super::{Exchange, Link, Setup, Statement, link, split};
+use super::model::{Exchange, Link, Setup, Statement};
+use super::{link, split};
 use crate::across::columns::{Columns, at};
 use crate::tables::{LinkRow, Tables};
 

@@ -8,8 +8,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::Exchange;
-use super::candidates::SKEW_NS;
+use super::model::{Exchange, SKEW_NS};
 
 /// Backs that are linked at a time.
 pub(super) const MOST_BACKS: usize = 10_000;

@@ -5,7 +5,7 @@
 //! it, because its rivals are weighed while all other links stay ([`super::rivals`]); the row as a whole does.
 
 use super::candidates::{Candidate, Opening};
-use super::{LEAST_CONFIDENCE, Link};
+use super::model::{LEAST_CONFIDENCE, Link};
 
 /// Links before and after one that are shifted together with it.
 const AROUND: usize = 32;

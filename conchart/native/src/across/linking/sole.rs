@@ -8,9 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::FixedState;
 
-use super::Exchange;
-use super::LEAST_CONFIDENCE;
 use super::candidates::{Agreement, Candidate};
+use super::model::{Exchange, LEAST_CONFIDENCE};
 use super::sections::{MOST_BACKS, Section, Sides};
 
 /// Backs that came by themselves while no front waited: taken to be so many more than were seen.

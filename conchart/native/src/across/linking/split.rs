@@ -4,8 +4,7 @@
 //! backs of one front run side by side, the one that answers last is what the front waited for: it is charged whole, and an
 //! earlier one with what lies before it. A back that answers after the front, or never, is charged with what is left.
 
-use super::Exchange;
-use super::candidates::SKEW_NS;
+use super::model::{Exchange, SKEW_NS};
 
 /// The parts of a wait that one link explains, ns.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

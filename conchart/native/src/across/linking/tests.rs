@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::model::Setup;
 use super::sections::{MARGIN, MOST_BACKS};
 use super::split::Split;
 use super::*;

@@ -14,9 +14,9 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
-use super::Exchange;
-use super::candidates::{Candidate, SKEW_NS};
+use super::candidates::Candidate;
 use super::delay::Delay;
+use super::model::{Exchange, SKEW_NS};
 use super::sections::{Indexed, Section, Sides};
 
 /// How likely it must be that two that follow each other belong to one front.

@@ -19,8 +19,7 @@ use foldhash::fast::FixedState;
 #[cfg(test)]
 mod tests;
 
-use super::Exchange;
-use super::candidates::{MOST_CANDIDATES, SKEW_NS};
+use super::model::{Exchange, MOST_CANDIDATES, SKEW_NS};
 
 /// Statements behind that lie within the same ones in front, from which on something may be a pooler.
 const LEAST_ALIKE: u32 = 3;
@@ -28,19 +27,6 @@ const LEAST_ALIKE: u32 = 3;
 const MOST_COMPARED: usize = 64;
 /// Statements in front of one shape that wait side by side: the latest are looked at.
 const MOST_WAITING: usize = 256;
-
-/// A request to a database.
-#[derive(Clone, Copy, Debug)]
-pub struct Statement {
-    /// Which protocol.
-    pub dialect: i32,
-    /// Hash of the statement's shape, if it is known.
-    pub shape: Option<u64>,
-    /// It is part of a connection's start.
-    pub starts: bool,
-    /// It leaves a transaction open (1), or ends one (-1).
-    pub turn: i32,
-}
 
 /// A front endpoint and a back endpoint.
 type Pair = (i32, i32);

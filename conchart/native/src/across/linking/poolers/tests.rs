@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::across::linking::link;
+use crate::across::linking::model::Statement;
 
 const MS: i64 = 1_000_000;
 const POOLER: i32 = 7;

@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 
 use crate::capture::LinkType;
+use crate::notes::grouped;
 
 /// A capture that cannot be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
@@ -96,20 +97,6 @@ impl fmt::Display for Damage {
     }
 }
 
-/// `1204224` as `1,204,224`.
-#[must_use]
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -134,12 +121,6 @@ fn printable(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn digits_are_grouped_by_three() {
-        let texts: Vec<String> = [0, 999, 1000, 1_204_224].map(grouped).to_vec();
-        assert_eq!(texts, ["0", "999", "1,000", "1,204,224"]);
-    }
 
     #[test]
     fn damage_says_where_what_was_kept_and_what_to_try() {
