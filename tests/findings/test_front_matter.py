@@ -1,6 +1,5 @@
-"""The front matter of our own files is kept as it was read: it says what YAML says; a changed file is read again."""
+"""Front matter of conchart's own files is read when conchart is built; what was changed since is read again."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -8,33 +7,53 @@ from pathlib import Path
 import pytest
 
 from conchart.analysis.findings import front_matter
-from conchart.analysis.findings.front_matter import READ_BEFORE, Front, kept
-from conchart.analysis.findings.rule import front_of, load_rules, parse_rule
+from conchart.analysis.findings.front_matter import RULES, read_ahead
+from conchart.analysis.findings.rule import load_rules, parse_rule
 
-FOLDER = READ_BEFORE.parent
-RULE = FOLDER / "far-backend.md"
-
-
-def texts() -> list[str]:
-    return [*(front_of(path.read_text()) for path in FOLDER.glob("*.md")), (FOLDER / "thresholds.yaml").read_text()]
+RULE = RULES / "far-backend.md"
 
 
-def test_what_is_kept_is_what_the_files_say(pytestconfig: pytest.Config) -> None:
-    if pytestconfig.getoption("--update-golden"):
-        READ_BEFORE.write_text(kept(texts()))
-    assert kept(texts()) == READ_BEFORE.read_text(), f"run: pytest {Path(__file__).name} --update-golden"
+@pytest.fixture
+def built(tmp_path: Path) -> Path:
+    """What a build writes."""
+    path = tmp_path / "front-matter.json"
+    path.write_text(read_ahead())
+    return path
 
 
-@pytest.mark.parametrize("text", texts())
-def test_what_is_kept_is_what_yaml_reads(text: str) -> None:
-    read = front_matter._parsed("", text, 1)
-    assert Front(**json.loads(kept([text])).popitem()[1]) == read == front_matter.front_matter("", text, first_line=1)
+def use(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front_matter, "READ_BEFORE", path)
+    front_matter._read_before.cache_clear()
 
 
-def test_conchart_s_own_findings_need_no_yaml() -> None:
-    loading = "import sys; from conchart.analysis.findings.rule import *; load_rules(); thresholds()"
-    asked = f"{loading}; print('yaml' in sys.modules)"
-    assert subprocess.check_output([sys.executable, "-c", asked], text=True) == "False\n"
+@pytest.fixture(autouse=True)
+def forget() -> object:
+    yield
+    front_matter._read_before.cache_clear()
+
+
+def test_what_is_read_ahead_is_what_yaml_reads(built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(built, monkeypatch)
+    for text in front_matter.texts():
+        assert front_matter._hash(text) in front_matter._read_before()
+        assert front_matter.front_matter(text) == front_matter._parsed(text)
+
+
+def test_conchart_s_own_findings_need_no_yaml(built: Path) -> None:
+    loading = (
+        "import sys; from pathlib import Path; from conchart.analysis.findings import front_matter; "
+        f"front_matter.READ_BEFORE = Path({str(built)!r}); "
+        "from conchart.analysis.findings.rule import *; load_rules(); thresholds(); print('yaml' in sys.modules)"
+    )
+    assert subprocess.check_output([sys.executable, "-c", loading], text=True) == "False\n"
+
+
+def test_a_build_imports_nothing_of_conchart_s() -> None:
+    running = (
+        f"import runpy, sys; runpy.run_path({front_matter.__file__!r})['read_ahead'](); "
+        "print(*(name for name in sys.modules if name.split('.')[0] == 'conchart'))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", running], text=True) == "\n"
 
 
 def test_a_changed_file_is_read_again() -> None:
@@ -48,17 +67,14 @@ def test_a_change_of_one_text_changes_no_other() -> None:
     assert rule == parse_rule(rule.path, RULE.read_text())
 
 
-@pytest.mark.parametrize("kept", [None, "", "{", "\xff"])
-def test_without_what_is_kept_the_files_say_the_same(
-    kept: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("content", [None, "", "{", "\xff"])
+def test_without_what_was_read_ahead_the_files_say_the_same(
+    content: str | None, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "kept.json"
-    if kept is not None:
-        path.write_bytes(kept.encode("latin-1"))
+    use(built, monkeypatch)
     before = parse_rule(RULE.name, RULE.read_text())
-    monkeypatch.setattr(front_matter, "READ_BEFORE", path)
-    front_matter._read_before.cache_clear()
-    try:
-        assert parse_rule(RULE.name, RULE.read_text()) == before
-    finally:
-        front_matter._read_before.cache_clear()
+    broken = tmp_path / "broken.json"
+    if content is not None:
+        broken.write_bytes(content.encode("latin-1"))
+    use(broken, monkeypatch)
+    assert parse_rule(RULE.name, RULE.read_text()) == before

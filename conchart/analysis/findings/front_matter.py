@@ -1,22 +1,33 @@
 """Front matter: lines of YAML that give names and values, and the line on which each stands.
 
 In: text. Out: :class:`Front`. To import YAML and to read conchart's own findings with it takes longer than to analyse a
-small capture. What was read of those is kept in a file beside them, by the hash of the text: text that was changed has
-another hash, and is read again.
+small capture. So a build writes what it read of those to a file beside them, by the hash of the text: text that was
+changed has another hash, and is read again. ``setup.py`` runs this file by itself: it imports nothing of conchart's.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from conchart.errors import UsageError
+RULES = Path(__file__).parent / "rules"
+"""The folder of conchart's own rules and of their thresholds."""
+READ_BEFORE = RULES / "front-matter.json"
+"""What a build read. Where conchart runs from sources that nobody built, it is missing, and all is read again."""
+DELIMITER = "---"
+FIRST_LINE = 2
+"""Of a rule's front matter: the delimiter comes before."""
 
-READ_BEFORE = Path(__file__).parent / "rules" / "front-matter.json"
-"""Written by ``pytest tests/findings/test_front_matter.py --update-golden``."""
+
+class FrontMatterError(Exception):
+    """It cannot be read; the message says why."""
+
+    def __init__(self, problem: str, line: int = 0) -> None:
+        """Say on which line of the front matter; the first one is 0."""
+        super().__init__(problem)
+        self.line = line
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,26 +42,39 @@ class Front:
     """Of what is a list, the line of each item."""
 
 
-def front_matter(path: str, text: str, *, first_line: int) -> Front:
+def front_matter(text: str) -> Front:
     """Read front matter.
 
-    Args:
-        path: Of the file, for messages.
-        text: All of the front matter.
-        first_line: Of the file, on which the text begins.
-
     Raises:
-        UsageError: It cannot be read; the message names file and line.
+        FrontMatterError: It is no YAML, or gives no names and values.
     """
     if known := _read_before().get(_hash(text)):
         return Front(**known)
-    return _parsed(path, text, first_line)
+    return _parsed(text)
 
 
-def kept(texts: Iterable[str]) -> str:
-    """Write what these texts say, as ``READ_BEFORE`` has it."""
-    read = {_hash(text): asdict(_parsed("", text, 1)) for text in texts}
-    return "{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(read[key])}" for key in sorted(read)) + "\n}\n"
+def halves(text: str) -> tuple[str, str]:
+    """Part the front matter of a rule from the rest of its file.
+
+    Raises:
+        FrontMatterError: There is none.
+    """
+    lines = text.split("\n")
+    if lines[0] != DELIMITER or DELIMITER not in lines[1:]:
+        raise FrontMatterError(f"a finding begins with front matter between two lines of {DELIMITER}", -1)
+    end = lines.index(DELIMITER, 1)
+    return "\n".join(lines[1:end]), "\n".join(lines[end + 1 :])
+
+
+def texts() -> list[str]:
+    """Give all front matter of conchart's own."""
+    rules = (halves(path.read_text(encoding="utf-8"))[0] for path in sorted(RULES.glob("*.md")))
+    return [*rules, (RULES / "thresholds.yaml").read_text(encoding="utf-8")]
+
+
+def read_ahead() -> str:
+    """Read all of it; give what ``READ_BEFORE`` is to have."""
+    return json.dumps({_hash(text): asdict(_parsed(text)) for text in texts()})
 
 
 @cache
@@ -66,7 +90,7 @@ def _hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _parsed(path: str, text: str, first_line: int) -> Front:
+def _parsed(text: str) -> Front:
     import yaml  # not above: who adds no findings of their own never needs it
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)  # libyaml's is ten times as fast, where it is there
@@ -75,12 +99,12 @@ def _parsed(path: str, text: str, first_line: int) -> Front:
         told = loader.construct_document(node) if node else None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        line = first_line + (mark.line if mark else 0)
-        raise UsageError(f"{path}:{line}: {getattr(error, 'problem', None) or error}") from None
+        problem = getattr(error, "problem", None) or str(error)
+        raise FrontMatterError(problem, mark.line if mark else 0) from None
     finally:
         loader.dispose()
     if not isinstance(told, dict) or node is None:
-        raise UsageError(f"{path}:{first_line}: expected lines of the form name: value")
+        raise FrontMatterError("expected lines of the form name: value")
     return Front(
         told,
         {key.value: key.start_mark.line for key, _ in node.value},

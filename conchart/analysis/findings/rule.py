@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from conchart.analysis.findings.front_matter import front_matter
+from conchart.analysis.findings.front_matter import FIRST_LINE, RULES, Front, FrontMatterError, front_matter, halves
 from conchart.errors import UsageError
 from conchart.version import version
 from conchart.words.changes import CHANGES
@@ -20,14 +20,10 @@ from conchart.words.units import format_bytes
 
 RULE_FORMAT = 1
 """The version of the form of rules: grows when a file that was a rule is none any more, or means something else."""
-_DELIMITER = "---"
 _LARGEST = 1_000_000
 """Bytes of a finding's file: conchart's own have at most 8,000."""
 _MOST = 10**18
 """Of a threshold: 31 years in nanoseconds. More would not fit into the 64 bits of an instant, when added to one."""
-_FIRST_LINE = 2
-"""Of the front matter: the delimiter comes before."""
-_FOLDER = Path(__file__).parent / "rules"
 
 _LISTS = ("because", "fault", "clean", "implies", "whatif")
 _TEXTS = ("title", "seen", "who", "why", "shape")
@@ -133,10 +129,13 @@ def parse_rule(path: str, text: str) -> Rule:
     Raises:
         UsageError: It is no rule; the message names file and line.
     """
-    front, rest = _halves(path, text)
-    read = front_matter(path, front, first_line=_FIRST_LINE)
-    told, places = dict(read.told), {name: line + _FIRST_LINE for name, line in read.lines.items()}
-    end = _FIRST_LINE + front.count("\n") + 1
+    try:
+        front, rest = halves(text)
+    except FrontMatterError as error:
+        raise UsageError(f"{path}:1: {error}") from None
+    read = _front(path, front, first_line=FIRST_LINE)
+    told, places = dict(read.told), {name: line + FIRST_LINE for name, line in read.lines.items()}
+    end = FIRST_LINE + front.count("\n") + 1
     _check_format(f"{path}:{places.get('format', 1)}", told.pop("format", RULE_FORMAT))
     blocks = list(_SQL.finditer(text))
     if len(blocks) != 1:
@@ -172,18 +171,11 @@ def _check_format(place: str, told: object) -> None:
         )
 
 
-def front_of(text: str) -> str:
-    """Give the front matter of a rule that can be read."""
-    return _halves("", text)[0]
-
-
-def _halves(path: str, text: str) -> tuple[str, str]:
-    """Part the front matter from the rest of a file."""
-    lines = text.split("\n")
-    if lines[0] != _DELIMITER or _DELIMITER not in lines[1:]:
-        raise UsageError(f"{path}:1: a finding begins with front matter between two lines of {_DELIMITER}")
-    end = lines.index(_DELIMITER, 1)
-    return "\n".join(lines[1:end]), "\n".join(lines[end + 1 :])
+def _front(path: str, text: str, *, first_line: int) -> Front:
+    try:
+        return front_matter(text)
+    except FrontMatterError as error:
+        raise UsageError(f"{path}:{first_line + error.line}: {error}") from None
 
 
 def _fixes(path: str, told: object, line: int, items: Iterable[int]) -> tuple[Fix, ...]:
@@ -191,7 +183,7 @@ def _fixes(path: str, told: object, line: int, items: Iterable[int]) -> tuple[Fi
         return ()
     if not isinstance(told, list):
         raise UsageError(f"{path}:{line}: fixes is a list")
-    return tuple(_fix(f"{path}:{item + _FIRST_LINE}", fix) for item, fix in zip(items, told, strict=True))
+    return tuple(_fix(f"{path}:{item + FIRST_LINE}", fix) for item, fix in zip(items, told, strict=True))
 
 
 def _fix(place: str, told: object) -> Fix:
@@ -250,8 +242,8 @@ def _check(rule: Rule) -> None:
 @cache
 def _own_rules() -> tuple[Rule, ...]:
     shown = "conchart/analysis/findings/rules"
-    files = sorted(file.name for file in _FOLDER.iterdir() if file.suffix == ".md")
-    return tuple(parse_rule(f"{shown}/{name}", (_FOLDER / name).read_text(encoding="utf-8")) for name in files)
+    files = sorted(file.name for file in RULES.iterdir() if file.suffix == ".md")
+    return tuple(parse_rule(f"{shown}/{name}", (RULES / name).read_text(encoding="utf-8")) for name in files)
 
 
 def load_rules(folders: Iterable[str | os.PathLike[str]] = ()) -> tuple[Rule, ...]:
@@ -298,7 +290,7 @@ class Threshold:
 def thresholds() -> dict[str, Threshold]:
     """Give every threshold by its name."""
     path = "conchart/analysis/findings/rules/thresholds.yaml"
-    read = front_matter(path, (_FOLDER / "thresholds.yaml").read_text(encoding="utf-8"), first_line=1)
+    read = _front(path, (RULES / "thresholds.yaml").read_text(encoding="utf-8"), first_line=1)
     return {name: Threshold(**told) for name, told in read.told.items()}
 
 
