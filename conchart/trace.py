@@ -301,8 +301,8 @@ def _read_in_parts(
     """Fill the tables by several processes or machines; False where one process has to read, and nothing is filled."""
     if workers < 2 and not scheduler:
         return False
-    from conchart.parts import NotInParts, Wanted, read_parts  # not above: few captures are read in parts
-    from conchart.parts.executors import tasks_of
+    from conchart.reading.parts import NotInParts, Wanted, read_parts  # not above: few captures are read in parts
+    from conchart.reading.parts.executors import tasks_of
 
     bounds = wanted.bounds
     memory = table_limit(None) // (2 * max(workers, 1))
@@ -330,8 +330,8 @@ def _read_in_places(
     progress: Progress | None,
 ) -> None:
     """Fill the tables from the captures of several places."""
-    from conchart.parts import Wanted  # not above: few captures are read in parts
-    from conchart.places import read_places
+    from conchart.reading.parts import Wanted  # not above: few captures are read in parts
+    from conchart.reading.places import read_places
 
     bounds = wanted.bounds
     if wanted.count is not None or bounds["start_relative"] or bounds["end_relative"]:
@@ -365,7 +365,7 @@ def _expanded(path: str | os.PathLike[str] | Growing) -> list[str | os.PathLike[
     """Give the URLs that a pattern stands for; anything else as it is."""
     if isinstance(path, Growing) or "://" not in os.fspath(path):
         return [path]
-    from conchart.parts.cutting import expanded  # not above: few captures are URLs
+    from conchart.reading.parts.cutting import expanded  # not above: few captures are URLs
 
     return list(expanded(os.fspath(path)))
 
@@ -377,7 +377,7 @@ def _opened(path: str | os.PathLike[str] | Growing) -> Iterator[str]:
         with path.opened() as name:
             yield name
     elif "://" in (name := os.fspath(path)):
-        from conchart.parts.cutting import Part
+        from conchart.reading.parts.cutting import Part
 
         with Part(0, (name,)).opened() as pipes:
             yield pipes[0]

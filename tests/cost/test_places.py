@@ -16,8 +16,8 @@ import pytest
 from conchart import Trace
 from conchart.analysis import plan
 from conchart.analysis.findings.rule import chosen_thresholds
-from conchart.parts.model import Wanted
-from conchart.places import read_places
+from conchart.reading.parts.model import Wanted
+from conchart.reading.places import read_places
 from tests.cost.meter import Costs, Metered
 
 SIZE, TIMES = 150, 4

@@ -22,11 +22,12 @@ import duckdb
 import pytest
 
 import conchart
-from conchart import CaptureError, parts
+from conchart import CaptureError
 from conchart.cli.reading import usual_workers
-from conchart.parts import NotInParts, Wanted, cutting
-from conchart.parts.model import Surveyed
-from conchart.parts.survey import survey
+from conchart.reading import parts
+from conchart.reading.parts import NotInParts, Wanted, cutting
+from conchart.reading.parts.model import Surveyed
+from conchart.reading.parts.survey import survey
 from tests.children import running, wait_until
 from tests.conftest import CASES, ROOT, capture_of
 from tests.parts.whole import Here, Tables, cut_into, in_parts, records, rows

@@ -15,8 +15,8 @@ import duckdb
 
 from conchart import Trace
 from conchart.analysis.waiting import wait_on
-from conchart.parts import Wanted, read_parts
-from conchart.parts.model import CORE
+from conchart.reading.parts import Wanted, read_parts
+from conchart.reading.parts.model import CORE
 
 HEADER = 24
 MAGIC = {b"\xa1\xb2\xc3\xd4": ">", b"\xa1\xb2\x3c\x4d": ">", b"\xd4\xc3\xb2\xa1": "<", b"\x4d\x3c\xb2\xa1": "<"}

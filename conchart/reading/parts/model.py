@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from conchart.parts.cutting import Part
+from conchart.reading.parts.cutting import Part
 from conchart.reading.selection import Statements
 from conchart.store.schema import TABLES
 

@@ -20,14 +20,14 @@ from threading import Event
 from conchart import _native
 from conchart.errors import UsageError
 from conchart.files.paths import temporary_folder
-from conchart.parts.cutting import Part
-from conchart.parts.model import Wanted
-from conchart.parts.survey import survey
-from conchart.places.clocks import Step, order_places, set_clocks
-from conchart.places.joining import join_places
-from conchart.places.matching import match_flows, match_packets
-from conchart.places.steps import find_steps
-from conchart.places.views import Place, read_files
+from conchart.reading.parts.cutting import Part
+from conchart.reading.parts.model import Wanted
+from conchart.reading.parts.survey import survey
+from conchart.reading.places.clocks import Step, order_places, set_clocks
+from conchart.reading.places.joining import join_places
+from conchart.reading.places.matching import match_flows, match_packets
+from conchart.reading.places.steps import find_steps
+from conchart.reading.places.views import Place, read_files
 from conchart.store.tables import Tables
 
 __all__ = ["read_places"]

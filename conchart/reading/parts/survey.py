@@ -18,9 +18,9 @@ import duckdb
 
 from conchart import _native
 from conchart.errors import CaptureError
-from conchart.parts.cutting import Part
-from conchart.parts.kept import remember
-from conchart.parts.model import CORE, File, Flow, Kept, Surveyed, Torn, Wanted, file_of, files_of
+from conchart.reading.parts.cutting import Part
+from conchart.reading.parts.kept import remember
+from conchart.reading.parts.model import CORE, File, Flow, Kept, Surveyed, Torn, Wanted, file_of, files_of
 from conchart.reading.selection import selection
 from conchart.store.sql import literal
 from conchart.store.tables import Tables

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from conchart.parts.cutting import Part
-from conchart.parts.model import File, Surveyed, Torn, Wanted
+from conchart.reading.parts.cutting import Part
+from conchart.reading.parts.model import File, Surveyed, Torn, Wanted
 from conchart.version import version
 
 _NAME = "surveyed.json"

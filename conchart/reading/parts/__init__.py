@@ -17,12 +17,12 @@ from typing import Any
 
 from conchart.errors import ConchartError, TaskError
 from conchart.files.paths import temporary_folder
-from conchart.parts.cutting import Part, cut, grouped
-from conchart.parts.joining import join
-from conchart.parts.kept import kept_parts
-from conchart.parts.model import MOST_TORN, Surveyed, Wanted, clock_steps_between
-from conchart.parts.sharing import Shared, share
-from conchart.parts.survey import spill, stitch, survey
+from conchart.reading.parts.cutting import Part, cut, grouped
+from conchart.reading.parts.joining import join
+from conchart.reading.parts.kept import kept_parts
+from conchart.reading.parts.model import MOST_TORN, Surveyed, Wanted, clock_steps_between
+from conchart.reading.parts.sharing import Shared, share
+from conchart.reading.parts.survey import spill, stitch, survey
 from conchart.reading.selection import DETAILED
 from conchart.store.tables import Tables
 
