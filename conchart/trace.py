@@ -7,35 +7,38 @@ what is worked out of those is filled when somebody asks for it. What was saved 
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from time import monotonic_ns
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 import duckdb
 
-from conchart import _native
 from conchart.analysis import plan
 from conchart.analysis.findings.rule import chosen_thresholds, load_rules
 from conchart.analysis.races import find_races
-from conchart.analysis.seen_from import SeenFrom, see_from
-from conchart.analysis.vantage import Vantage
+from conchart.analysis.seen_from import see_from
 from conchart.analysis.waiting import wait_on
-from conchart.errors import CaptureError, UsageError
+from conchart.errors import UsageError
 from conchart.files.paths import remove_folder
 from conchart.files.replacing import Named, folder_files, refuse_foreign, refuse_inputs
 from conchart.files.unfinished import Undone
 from conchart.outputs import form_of, known_suffix, write
 from conchart.outputs.options import DrawOptions
+from conchart.reading.knowledge import Knowledge, Vantage
 from conchart.reading.live.growing import Growing
+from conchart.reading.options import Progress, ReadOptions, SeenFrom, Statements
 from conchart.reading.proxies import given_proxies, require_seen
-from conchart.reading.selection import DETAILED, STATEMENTS, Selection, Statements, selection
+from conchart.reading.selection import DETAILED, selection
+from conchart.reading.source import Source
+from conchart.reading.strategy import strategy_for
 from conchart.store.memory import no_room, spill_folder, table_limit
 from conchart.store.saved import read_saved
 from conchart.store.sql import literal
+from conchart.store.steps import Step
 from conchart.store.tables import Tables
-from conchart.words.units import SECOND
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -43,20 +46,8 @@ if TYPE_CHECKING:
     from conchart.logs.reading import AccessLog
     from conchart.reading.spans import Spans
 
-_LAST_STREAM = (1 << 31) - 1
-"""Streams are INTEGERs."""
-
-_FEW_BYTES = 32 << 20
-"""Of captures of several places that are no larger, all details are read; what is too many is left out afterwards."""
-
 _ORDINARY = "coalesce(mark NOT IN ('retransmit', 'out_of_order', 'gap', 'zero_window'), true)"
 """Of a packet: it tells of no trouble."""
-
-Progress = Callable[[int, int], None]
-"""Told about every 8 MiB: bytes read so far, frames so far. What it raises ends the reading."""
-
-_SHARE = 5
-"""A fifth of the time at most goes into showing what was read so far."""
 
 Watch = Callable[["Trace"], object]
 """Shown now and then what was read so far, as if the capture had ended there, but for what is under way: requests and
@@ -154,240 +145,129 @@ def read(
             start and end, or no connection has a proxy's address. SQL of a rule that DuckDB refuses is told when
             ``findings`` are first asked for.
     """
-    if places and seen_from not in (None, "capture"):
+    source = Source(
+        paths=tuple(path if isinstance(path, Growing) else os.fspath(path) for path in paths),
+        places={name: _listed(files) for name, files in (places or {}).items()},
+    )
+    options = ReadOptions(
+        selection=selection(filter, start, end, count),
+        packets=packets,
+        explain=explain,
+        statements=statements,
+        seen_from=seen_from or "capture",
+        findings=_listed(findings),
+        thresholds=thresholds or {},
+        memory=memory,
+        workers=workers,
+        scheduler=scheduler,
+        parts=os.fspath(parts) if parts else None,
+        progress=progress,
+        watch=watch,
+    )
+    knowledge = Knowledge(
+        vantage=vantage,
+        proxies=tuple(proxies),
+        trusted_clocks=tuple(trusted_clocks),
+        keylog=_listed(keylog),
+        spans=_listed(spans),
+        access_logs=_listed(access_logs),
+        log_formats=tuple(log_formats),
+    )
+    return read_source(source, options, knowledge)
+
+
+def read_source(source: Source, options: ReadOptions, knowledge: Knowledge) -> "Trace":
+    """Read captures into tables: ``read``, which explains it, with its arguments in three objects."""
+    if source.places and options.seen_from != "capture":
         raise UsageError("places: each place shows what it saw; leave --seen-from out")
-    if explain is not None and not 0 <= explain <= _LAST_STREAM:
-        raise UsageError(f"explain: a stream is a number from 0 to {_LAST_STREAM:,}, not {explain}")
-    if statements not in STATEMENTS:
-        raise UsageError(f"statements: {' or '.join(STATEMENTS)}, not {statements}")
-    logs = _logs(access_logs, log_formats)
-    wanted = selection(filter, start, end, count)
-    given = given_proxies(proxies)
-    findings = [*findings]
-    rules, chosen_values = load_rules(findings), chosen_thresholds(thresholds or {})
-    compiler = wanted.compiler()
-    keylogs, spans = _listed(keylog), _listed(spans)
-    told_spans = _spans(spans)
-    with _open_trace(memory) as trace, ExitStack() as flowing:
-        trace.inputs = (
-            *_named("capture", (path.name if isinstance(path, Growing) else path for path in paths)),
-            *_named("capture", (file for files in (places or {}).values() for file in _listed(files))),
-            *_named("key log", keylogs),
-            *_named("rule", (file for folder in findings for file in folder_files(os.fspath(folder), "*.md"))),
-            *_named("spans", _listed(spans)),
-            *_named("access log", (log.path for log in logs)),
-            *_named("parts", [parts, *folder_files(os.fspath(parts), "**/*")] if parts else ()),
-        )
+    logs, proxies, spans = _logs(knowledge), given_proxies(knowledge.proxies), _spans(knowledge)
+    looked_for = partial(
+        plan,
+        vantage=knowledge.vantage,
+        proxies=proxies,
+        rules=load_rules(options.findings),
+        thresholds=chosen_thresholds(options.thresholds),
+        spans=spans.spans if spans else (),
+        logs=bool(logs),
+    )
+    with _open_trace(options.memory) as trace:
+        inputs = {
+            "capture": (*source.names, *chain(*source.places.values())),
+            "key log": knowledge.keylog,
+            "rule": chain(*(folder_files(folder, "*.md") for folder in options.findings)),
+            "spans": knowledge.spans,
+            "access log": (log.path for log in logs),
+            "parts": (options.parts, *folder_files(options.parts, "**/*")) if options.parts else (),
+        }
+        trace.inputs = tuple(Named(option=what, path=path) for what, paths in inputs.items() for path in paths)
 
         def conclude() -> None:
-            for number, (path, name) in enumerate(zip(paths, opened, strict=False)):
-                if isinstance(path, Growing):
-                    _tell_growing(trace, number, path)
-                    if path.sockets:
-                        from conchart.analysis.owners import name_owners  # not above: only `live` asks the kernel
+            for growing in source.growing:
+                if growing.sockets:
+                    from conchart.analysis.owners import name_owners  # not above: only `live` asks the kernel
 
-                        name_owners(trace, path.sockets.rows())
-                elif os.fspath(path) != name:
-                    trace.execute("UPDATE captures SET path = ? WHERE capture = ?", [os.fspath(path), number])
-            if not packets:
-                _leave_out_details(trace, explain)
-            if chosen := str(wanted):
-                trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
-            trace.execute(f"UPDATE captures SET statements = {literal(statements)}")
-            wait_on(trace)
-            moves = seen_from not in (None, "capture")
-            if moves:
-                find_races(trace)  # clients decide them: at the server, attempts come in another order
-            see_from(trace, seen_from or "capture")
-            if told_spans and told_spans.notes:
-                trace.execute(
-                    "UPDATE captures SET notes = list_concat(notes, ?) WHERE capture = 0", [list(told_spans.notes)]
-                )
-            looked_for = partial(plan, rules=rules, thresholds=chosen_values)
-            told = told_spans.spans if told_spans else ()
-            steps = looked_for(trace, vantage=vantage, proxies=given, spans=told, logs=bool(logs))
-            trace.owe(step for step in steps if not (moves and "races" in step.writes))
+                    name_owners(trace, growing.sockets.rows())
+            _conclude(trace, options, spans.notes if spans else (), looked_for)
 
-        def show(rest: list[tuple[str, object]], watch: Watch) -> int:
-            began = monotonic_ns()
-            with trace.filled_so_far(rest):
-                conclude()
-                watch(trace)
-            return max((monotonic_ns() - began) * (_SHARE - 1), SECOND)
+        def show(_: Tables) -> None:
+            conclude()
+            if options.watch:
+                options.watch(trace)
 
-        paths = tuple(one for path in paths for one in _expanded(path))
-        opened: list[str] = []
-        """Under which names the core reads them; none where they were read in parts."""
-        divided = explain is None and watch is None and not keylogs and _dividable(paths, wanted)
-        try:
-            with trace.filling():
-                spread = (workers, scheduler, parts, progress)
-                if places:
-                    of_places = (explain, statements, keylogs, workers, progress)
-                    _read_in_places(trace, places, trusted_clocks, wanted, packets, *of_places)
-                elif not (divided and _read_in_parts(trace, paths, wanted, packets, statements, *spread)):
-                    opened += (flowing.enter_context(_opened(path)) for path in paths)
-                    _native.read_capture(
-                        opened,
-                        trace.insert,
-                        compile_filter=compiler,
-                        detailed=None if packets else DETAILED,
-                        explained=explain,
-                        statements=statements,
-                        keylogs=[os.fspath(path) for path in keylogs],
-                        progress=progress,
-                        watch=partial(show, watch=watch) if watch else None,
-                        **wanted.bounds,
-                    )
-        except _native.CaptureError as error:
-            raise CaptureError(_renamed(str(error), zip(paths, opened, strict=True))) from None
-        flowing.close()
+        source, wanted = source.expanded(), replace(options, watch=show if options.watch else None)
+        with trace.filling():
+            strategy_for(source, options, knowledge)(trace, source, wanted, knowledge)
         if logs:
             from conchart.logs.reading import read_logs  # not above: most captures have no log beside them
 
             read_logs(trace, logs)
-        if given and not any(isinstance(path, Growing) for path in paths):  # what cannot be read again is not refused
-            require_seen(given, _addresses(trace))
+        if proxies and not source.growing:  # what cannot be read again is not refused
+            ends = trace.stored("SELECT unnest([client_ip, server_ip]) FROM connections").fetchall()
+            require_seen(proxies, {address for (address,) in ends})
         conclude()
     return trace
 
 
-def _listed(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> list[str | os.PathLike[str]]:
-    """Give a list of paths, also of one that stands alone."""
-    return [paths] if isinstance(paths, str | os.PathLike) else [*paths]
+def _conclude(
+    trace: "Trace", options: ReadOptions, notes: Sequence[str], looked_for: Callable[[Tables], Iterable[Step]]
+) -> None:
+    """Bring what the core filled into its last form; the rest is worked out when somebody asks for it."""
+    if not options.packets:
+        _leave_out_details(trace, options.explain)
+    if chosen := str(options.selection):
+        trace.execute(f"UPDATE captures SET selection = {literal(chosen)}")
+    trace.execute(f"UPDATE captures SET statements = {literal(options.statements)}")
+    wait_on(trace)
+    moves = options.seen_from != "capture"
+    if moves:
+        find_races(trace)  # clients decide them: at the server, attempts come in another order
+    see_from(trace, options.seen_from)
+    if notes:
+        trace.execute("UPDATE captures SET notes = list_concat(notes, ?) WHERE capture = 0", [list(notes)])
+    trace.owe(step for step in looked_for(trace) if not (moves and "races" in step.writes))
 
 
-def _named(what: str, paths: Iterable[str | os.PathLike[str]]) -> Iterator[Named]:
-    return (Named(option=what, path=os.fspath(path)) for path in paths)
+def _listed(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
+    """Give the names of paths, also of one that stands alone."""
+    return tuple(os.fspath(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths))
 
 
-def _spans(paths: Sequence[str | os.PathLike[str]]) -> "Spans | None":
+def _spans(knowledge: Knowledge) -> "Spans | None":
     """Read files of spans, where there are any."""
-    if not paths:
+    if not knowledge.spans:
         return None
     from conchart.reading.spans import read_spans  # not above: most captures have no spans beside them
 
-    return read_spans(paths)
+    return read_spans(knowledge.spans)
 
 
-def _logs(named: Iterable[str | os.PathLike[str]], texts: Iterable[str]) -> "list[AccessLog]":
+def _logs(knowledge: Knowledge) -> "list[AccessLog]":
     """Read what somebody says of access logs."""
-    named, texts = list(named), list(texts)
-    if not named and not texts:
+    if not knowledge.access_logs and not knowledge.log_formats:
         return []
     from conchart.logs.reading import access_logs  # not above: most captures have no log beside them
 
-    return access_logs(named, texts)
-
-
-def _dividable(paths: Sequence[str | os.PathLike[str] | Growing], wanted: Selection) -> bool:
-    """Can the captures be read in parts: again and again, each packet chosen by itself?"""
-    bounds = wanted.bounds
-    is_by_packet = wanted.count is None and not bounds["start_relative"] and not bounds["end_relative"]
-    return is_by_packet and not any(isinstance(path, Growing) or os.fspath(path) == "-" for path in paths)
-
-
-def _read_in_parts(
-    trace: "Trace",
-    paths: Sequence[str | os.PathLike[str] | Growing],
-    wanted: Selection,
-    packets: bool,  # noqa: FBT001
-    statements: Statements,
-    workers: int,
-    scheduler: str | None,
-    folder: str | os.PathLike[str] | None,
-    progress: Progress | None,
-) -> bool:
-    """Fill the tables by several processes or machines; False where one process has to read, and nothing is filled."""
-    if workers < 2 and not scheduler:
-        return False
-    from conchart.parts import NotInParts, Wanted, read_parts  # not above: few captures are read in parts
-    from conchart.parts.executors import tasks_of
-
-    bounds = wanted.bounds
-    memory = table_limit(None) // (2 * max(workers, 1))
-    of_each = Wanted(wanted.filter, bounds["start"], bounds["end"], packets, memory, statements)
-    names = [os.fspath(path) for path in paths if not isinstance(path, Growing)]
-    try:
-        with tasks_of(workers, scheduler) as executor:
-            work = Path(folder) if folder else None
-            read_parts(trace, names, of_each, executor, pieces=workers, folder=work, progress=progress)
-    except NotInParts:
-        return False
-    return True
-
-
-def _read_in_places(
-    trace: "Trace",
-    places: Mapping[str, str | os.PathLike[str] | Sequence[str | os.PathLike[str]]],
-    trusted: Collection[str],
-    wanted: Selection,
-    packets: bool,  # noqa: FBT001
-    explain: int | None,
-    statements: Statements,
-    keylogs: Iterable[str | os.PathLike[str]],
-    workers: int,
-    progress: Progress | None,
-) -> None:
-    """Fill the tables from the captures of several places."""
-    from conchart.parts import Wanted  # not above: few captures are read in parts
-    from conchart.places import read_places
-
-    bounds = wanted.bounds
-    if wanted.count is not None or bounds["start_relative"] or bounds["end_relative"]:
-        raise UsageError("places: choose packets by a filter or by dates; each place has a clock of its own")
-    named = {name: [os.fspath(file) for file in _listed(files)] for name, files in places.items()}
-    sizes = [Path(file).stat().st_size for files in named.values() for file in files if Path(file).is_file()]
-    packets |= explain is not None or sum(sizes) <= _FEW_BYTES
-    logs = tuple(os.fspath(path) for path in keylogs)
-    memory = table_limit(None) // (2 * len(named) or 1)
-    of_each = Wanted(wanted.filter, bounds["start"], bounds["end"], packets, memory, statements, keylogs=logs)
-    read_places(trace, named, of_each, trusted=trusted, progress=progress)
-
-
-def _tell_growing(trace: "Trace", number: int, growing: Growing) -> None:
-    """Put what the capturing machine says into the row of a capture that was read from a pipe."""
-    notes = [f"ended before it was told to: {growing.broken}"] if growing.broken else []
-    trace.execute(
-        "UPDATE captures SET path = ?, dropped = coalesce(dropped, ?), notes = list_concat(notes, ?) WHERE capture = ?",
-        [growing.name, growing.dropped, notes, number],
-    )
-
-
-def _renamed(message: str, opened: Iterable[tuple[str | os.PathLike[str] | Growing, str]]) -> str:
-    """Call a capture by its name, not by that of the pipe."""
-    for path, name in opened:
-        message = message.replace(name, path.name if isinstance(path, Growing) else os.fspath(path))
-    return message
-
-
-def _expanded(path: str | os.PathLike[str] | Growing) -> list[str | os.PathLike[str] | Growing]:
-    """Give the URLs that a pattern stands for; anything else as it is."""
-    if isinstance(path, Growing) or "://" not in os.fspath(path):
-        return [path]
-    from conchart.parts.cutting import expanded  # not above: few captures are URLs
-
-    return list(expanded(os.fspath(path)))
-
-
-@contextmanager
-def _opened(path: str | os.PathLike[str] | Growing) -> Iterator[str]:
-    """Give the path under which the native core reads a capture."""
-    if isinstance(path, Growing):
-        with path.opened() as name:
-            yield name
-    elif "://" in (name := os.fspath(path)):
-        from conchart.parts.cutting import Part
-
-        with Part(0, (name,)).opened() as pipes:
-            yield pipes[0]
-    else:
-        yield name
-
-
-def _addresses(trace: "Trace") -> set[str]:
-    ends = trace.stored("SELECT unnest([client_ip, server_ip]) FROM connections").fetchall()
-    return {address for (address,) in ends}
+    return access_logs(knowledge.access_logs, knowledge.log_formats)
 
 
 def _leave_out_details(trace: "Trace", explained: int | None) -> None:
@@ -460,7 +340,7 @@ class Trace(Tables):
         """
         with _open_trace(memory) as trace, trace.filling():
             read_saved(Path(path), trace.restore)
-        trace.inputs = (*_named("trace", [path]),)
+        trace.inputs = (Named(option="trace", path=os.fspath(path)),)
         return trace
 
     def write(

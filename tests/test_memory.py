@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import nullcontext
 from pathlib import Path
 
 import duckdb
@@ -10,8 +11,12 @@ import pytest
 
 import conchart
 from conchart.errors import NoRoomError, UsageError
+from conchart.reading import parts
 from conchart.store import memory
+from conchart.store.tables import Tables
+from tests.conftest import ROOT, places_of
 from tests.laws.files import Format
+from tests.parts.whole import Here
 
 SYNS = 600_000
 """Unanswered connections whose rows need more than the least memory that may be allowed."""
@@ -85,3 +90,37 @@ def test_half_of_the_memory_is_the_default() -> None:
 def test_less_memory_than_anything_works_with_is_refused(amount: str) -> None:
     with pytest.raises(UsageError, match="is too little: give at least 128 MB"):
         memory.table_limit(amount)
+
+
+@pytest.fixture
+def limits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Collect what the trace's tables and those of each task may take, as DuckDB says it; tasks run in this process."""
+    limits: list[str] = []
+    create = Tables.create
+
+    def observed(tables: Tables) -> None:
+        create(tables)
+        ((limit,),) = tables.stored("SELECT current_setting('memory_limit')").fetchall()
+        limits.append(limit)
+
+    monkeypatch.setattr(Tables, "create", observed)
+    monkeypatch.setattr(parts, "tasks_of", lambda _workers, _scheduler: nullcontext(Here()))
+    return limits
+
+
+@pytest.mark.parametrize(
+    ("allowed", "whole", "each"), [("1.2GB", "1.1 GiB", "286.1 MiB"), ("200MB", "190.7 MiB", "122.0 MiB")]
+)
+def test_two_tasks_that_read_parts_share_half_of_what_is_allowed(
+    allowed: str, whole: str, each: str, limits: list[str]
+) -> None:
+    """None gets less than anything works with."""
+    capture = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
+    conchart.read(capture, packets=True, workers=2, memory=allowed).close()
+    assert limits[0] == whole
+    assert set(limits[1:]) == {each}
+
+
+def test_places_share_half_of_what_is_allowed(limits: list[str]) -> None:
+    conchart.read(places=places_of(ROOT / "captures/places/plain"), memory="1.2GB").close()
+    assert limits == ["1.1 GiB", *["190.7 MiB"] * 3]

@@ -10,7 +10,7 @@ import pytest
 
 import conchart
 from conchart import Trace, UsageError
-from conchart.reading.selection import STATEMENTS, Statements
+from conchart.reading.options import STATEMENTS, Statements
 from conchart.report.queries import queries
 from tests.conftest import ROOT
 from tests.laws.files import Format

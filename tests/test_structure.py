@@ -18,9 +18,8 @@ PACKAGE = ROOT / "conchart"
 STAGES = (
     ("errors", "version", "_native"),
     ("words", "files"),
-    ("reading", "store"),
-    ("parts",),
-    ("places",),
+    ("store",),
+    ("reading",),
     ("logs",),
     ("analysis",),
     ("report",),

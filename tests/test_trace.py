@@ -203,7 +203,8 @@ def test_read_without_choices_asks_for_everything(story_core: list[dict[str, obj
     conchart.read("a.pcap").close()
     absent = {name: value for name, value in story_core[0].items() if value is None or value is False}
     assert set(absent) == {
-        "compile_filter", "start", "end", "start_relative", "end_relative", "count", "explained", "progress", "watch"
+        "compile_filter", "start", "end", "start_relative", "end_relative", "count", "explained", "progress", "watch",
+        "sightings",
     }  # fmt: skip
 
 

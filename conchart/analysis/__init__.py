@@ -30,9 +30,10 @@ from conchart.analysis.servers import describe_servers
 from conchart.analysis.sights import find_sights, first_sights
 from conchart.analysis.splits import split_waits
 from conchart.analysis.unjudged import tell_unjudged
-from conchart.analysis.vantage import Vantage, locate
+from conchart.analysis.vantage import locate
 from conchart.analysis.waits import charge_servers, count_waits, explain_phases, find_owners, time_servers
 from conchart.analysis.whereabouts import place_phases
+from conchart.reading.knowledge import Vantage
 from conchart.store.steps import Step
 from conchart.store.tables import Tables
 

@@ -11,14 +11,10 @@ direction nothing changes. What was measured stays as measured: round trips, com
 ``ack_delay_ns``.
 """
 
-from typing import Literal, get_args
-
 from conchart.analysis.vantage import ROUTED_NS
+from conchart.reading.options import SeenFrom
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
-
-SeenFrom = Literal["client", "capture", "server"]
-VIEWPOINTS: tuple[SeenFrom, ...] = get_args(SeenFrom)
 
 SENDERS = {
     "connections": {

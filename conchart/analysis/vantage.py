@@ -10,13 +10,9 @@ start at 64, 128 or 255), and so whether an address is a host of its own or hide
 no round trip tells, a scan that is refused or a datagram, is told by a host that others told, or by its network card.
 """
 
-from typing import Literal, get_args
-
+from conchart.reading.knowledge import Vantage
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
-
-Vantage = Literal["client", "server", "middle"]
-VANTAGES: tuple[Vantage, ...] = get_args(Vantage)
 
 ROUTED_NS = 200_000
 """With a router in between, a round trip below this is still as good as none: a container on the same machine."""

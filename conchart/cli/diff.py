@@ -3,12 +3,11 @@
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 
 from conchart.cli.paths import FORCE, FileCommand, Input, write_option
-from conchart.cli.reading import read_captures, reading_options
+from conchart.cli.reading import Reading, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
 from conchart.outputs.comparison import COMPARISON_SUFFIXES, check_comparison, dump_comparison, write_comparison
@@ -36,7 +35,7 @@ def diff(
     after: str,
     outputs: tuple[str, ...],
     force: bool,  # noqa: ARG001  (FileCommand reads it)
-    selection: dict[str, Any],
+    reading: Reading,
     no_names: bool,
 ) -> None:
     """Compare the capture BEFORE a change with the capture AFTER it.
@@ -60,11 +59,11 @@ def diff(
     for output in outputs:
         if output != _STDOUT:
             check_comparison(Path(output))
-    if selection["places"]:
+    if reading.places:
         raise UsageError("diff compares two captures: save each reading of several places first (-w before.duckdb)")
     if before == after == "-":
         raise UsageError("only one of both captures can come from standard input")
-    with read_captures((before,), selection) as one, read_captures((after,), selection) as other:
+    with read_captures((before,), reading) as one, read_captures((after,), reading) as other:
         comparison = compare(one, other, names=not no_names)
     for output in outputs:
         if output == _STDOUT:

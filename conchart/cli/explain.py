@@ -2,13 +2,12 @@
 
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import Console
 
 from conchart.cli.paths import FORCE, Input, write_option
-from conchart.cli.reading import ReadingCommand, read_captures, reading_options
+from conchart.cli.reading import Reading, ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import MissingToolError, UsageError
 from conchart.outputs import check
@@ -18,13 +17,13 @@ from conchart.outputs.terminal.logs import lines_of
 from conchart.outputs.terminal.sheet import Sheet
 from conchart.questions.explain import Ladder, connections, ladder
 from conchart.questions.explain.bytes import dissected, segments
+from conchart.reading.options import LAST_STREAM
 from conchart.report import logs
 from conchart.trace import Trace
 from conchart.words.printable import printable
 from conchart.words.units import count_of
 
 _FORMATS = (".html",)
-_LAST_STREAM = (1 << 31) - 1
 """The core counts no further: of a larger number, no capture has a connection."""
 
 
@@ -44,7 +43,7 @@ def explain(
     force: bool,
     verbose: bool,
     no_names: bool,
-    selection: dict[str, Any],
+    reading: Reading,
 ) -> None:
     """Explain one connection packet by packet: the purpose of each packet, each pause, and the sums.
 
@@ -62,11 +61,11 @@ def explain(
         check(Path(output))
         if Path(output).suffix.lower() not in _FORMATS:
             raise UsageError(f"cannot write {output}: explain writes {' '.join(_FORMATS)}")
-    if selection["seen_from"] not in (None, "capture"):
+    if reading.options.seen_from != "capture":
         raise UsageError(
             "explain does not support --seen-from: it shows the times at the capture point and at both ends"
         )
-    with read_captures((capture,), selection, explain=min(stream, _LAST_STREAM)) as trace:
+    with read_captures((capture,), reading, explain=min(stream, LAST_STREAM)) as trace:
         found = _found(trace, stream)
         for output in outputs:
             trace.write(output, options=DrawOptions(names=not no_names, explained=stream), force=force)

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 from rich.console import RenderableType
@@ -14,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conchart.analysis.findings.rule import Fix, Rule, load_rules, thresholds
-from conchart.cli.reading import ReadingCommand, read_captures, reading_options
+from conchart.cli.reading import Reading, ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
 from conchart.outputs.terminal import print_findings
@@ -29,7 +28,7 @@ _LONGEST_LINE = 10_000
 @click.command("findings", cls=ReadingCommand)
 @click.argument("names", metavar="[ID | CAPTURE...]", nargs=-1)
 @reading_options
-def findings(*, names: tuple[str, ...], selection: dict[str, Any]) -> None:
+def findings(*, names: tuple[str, ...], reading: Reading) -> None:
     """List the rules, show the page of rule ID, or print the findings in captures in full.
 
     The page of a rule explains the finding, what resembles it, how conchart detects it and computes its cost, what to
@@ -44,7 +43,7 @@ def findings(*, names: tuple[str, ...], selection: dict[str, Any]) -> None:
       conchart findings --findings our-rules
       conchart findings slow.pcap
     """  # noqa: D301  (click's mark for lines it must not wrap)
-    rules = {rule.name: rule for rule in load_rules(selection["findings"])}
+    rules = {rule.name: rule for rule in load_rules(reading.options.findings)}
     if not names:
         _show(_listed(rules.values()))
     elif len(names) == 1 and names[0] in rules:
@@ -53,7 +52,7 @@ def findings(*, names: tuple[str, ...], selection: dict[str, Any]) -> None:
     elif len(names) == 1 and not (names[0] == "-" or Path(names[0]).exists() or set(names[0]) & {os.sep, "."}):
         raise UsageError(f"{names[0]!r} is neither a rule nor a capture; 'conchart findings' lists the rules")
     else:
-        with read_captures(names, selection) as trace, report_of(trace) as report:
+        with read_captures(names, reading) as trace, report_of(trace) as report:
             print_on(terminal(), partial(print_findings, report))
 
 

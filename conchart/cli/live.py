@@ -1,11 +1,12 @@
 """``conchart live -i IFACE``: capture, watch, and tell where the time went."""
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
 from conchart.cli.paths import FileCommand, Output
-from conchart.cli.reading import reading_options
+from conchart.cli.reading import Reading, reading_options
 from conchart.cli.results import Results, showing_options, writing_options
 from conchart.cli.watching import read_growing
 from conchart.errors import UsageError
@@ -81,7 +82,7 @@ def live(
     keep: str | None,
     buffer: int,
     user: str | None,
-    selection: dict[str, Any],
+    reading: Reading,
     results: Results,
 ) -> int:
     """Capture on an interface, and report where the time went.
@@ -110,8 +111,8 @@ def live(
         raise UsageError(
             f"-d {duration}: the duration must be longer than 0 (30s); without -d, Ctrl-C ends the capture"
         )
-    expression = selection.pop("filter")
-    if expression:
+    options = reading.options
+    if expression := options.selection.filter:
         bpf.compiler(expression)
     capture = Interface(interface, filter=expression, lasting_ns=lasting_ns, buffer_bytes=buffer << 10)
     # Before privileges are dropped: afterwards, only that user's processes can be named.
@@ -125,7 +126,8 @@ def live(
         results.check_folders(entry.pw_name)
     if keep:
         capture.keep_packets(keep)
-    with read_growing(capture, selection | {"filter": None}, results.options) as trace:
+    options = replace(options, selection=replace(options.selection, filter=None))
+    with read_growing(capture, replace(reading, options=options), results.options) as trace:
         if results.options.verbose:
             _tell_unknown(capture.sockets)
         return results.give(trace)

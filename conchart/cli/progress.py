@@ -12,7 +12,7 @@ from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingCo
 from rich.progress import Progress as Bar
 
 from conchart.files.unfinished import Undone
-from conchart.trace import Progress
+from conchart.reading.options import Progress
 
 _CLEAR_LINE = b"\r\x1b[K\x1b[?25h"
 """Erase the line, show the cursor (ECMA-48; DEC private mode 25)."""

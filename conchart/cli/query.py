@@ -4,7 +4,6 @@ import csv
 import json
 import math
 import sys
-from typing import Any
 
 import click
 import duckdb
@@ -12,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conchart.cli.paths import Input
-from conchart.cli.reading import ReadingCommand, read_captures, reading_options
+from conchart.cli.reading import Reading, ReadingCommand, read_captures, reading_options
 from conchart.cli.statements import written_files
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
@@ -37,7 +36,7 @@ _AS_WIDE_AS_IT_IS = 1_000_000
     "--read-only", is_flag=True, help="Let the SQL neither read nor write files, and give it no access to the network."
 )
 @reading_options
-def query(*, capture: str, sql: str, form: str, packets: bool, read_only: bool, selection: dict[str, Any]) -> None:
+def query(*, capture: str, sql: str, form: str, packets: bool, read_only: bool, reading: Reading) -> None:
     """Query the tables of CAPTURE with SQL (DuckDB's dialect).
 
     Columns named …_at are instants in nanoseconds since 1970. Columns named …_ns are durations in nanoseconds.
@@ -52,7 +51,7 @@ def query(*, capture: str, sql: str, form: str, packets: bool, read_only: bool, 
       conchart query slow.pcap "COPY exchanges TO 'requests.csv'"
       conchart query slow.pcap 'FROM findings' --read-only
     """  # noqa: D301  (click's mark for lines it must not wrap)
-    with read_captures((capture,), selection, packets=packets) as trace:
+    with read_captures((capture,), reading, packets=packets) as trace:
         try:
             refuse_inputs((Named(option="COPY", path=file) for file in written_files(sql)), trace.inputs)
             if read_only:

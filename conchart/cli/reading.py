@@ -3,27 +3,30 @@
 import math
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
 from functools import partial, wraps
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import click
 
-from conchart.analysis.seen_from import VIEWPOINTS
-from conchart.analysis.vantage import VANTAGES
 from conchart.cli.paths import FileCommand, Input
 from conchart.errors import CaptureError, UsageError
 from conchart.files.replacing import folder_files
 from conchart.outputs import READ_AGAIN, SUFFIXES
+from conchart.reading.knowledge import VANTAGES, Knowledge
 from conchart.reading.live.growing import Followed, Growing, Piped
-from conchart.reading.selection import STATEMENTS
+from conchart.reading.options import STATEMENTS, VIEWPOINTS, ReadOptions
+from conchart.reading.selection import selection
+from conchart.reading.source import Source
 from conchart.store.saved import is_saved
-from conchart.trace import Trace, read
+from conchart.trace import Trace, read, read_source
 from conchart.words.printable import printable, printable_lines
 
+_T = TypeVar("_T")
 _MOST_PACKETS = (1 << 64) - 1
 """The core's counter has 64 bits: no capture has more."""
 _PROGRESS_FROM = 50_000_000
@@ -33,19 +36,6 @@ _LARGE_BYTES = 2 << 30
 """Of smaller captures, starting the processes takes longer than they save."""
 _LONG_FILTER = 3_000
 """Characters: about 150 hosts."""
-_OPTION_NAMES = {"seen_from": "seen-from", "proxies": "proxy", "thresholds": "threshold"}
-_OPTION_NAMES |= {"access_logs": "access-log", "log_formats": "log-format"}
-"""Arguments of ``read`` that have another name on the command line."""
-
-FINDINGS = click.option(
-    "--findings",
-    "folders",
-    multiple=True,
-    type=Input(partial(folder_files, pattern="*.md"), completed="dir"),
-    metavar="DIR",
-    help="Also apply the rules (Markdown files) in this folder. Repeatable.",
-)
-"""For every command that knows findings."""
 
 IN_PLACES = "(--at)"
 """Stands where the name of a capture would, if ``--at`` names the captures of several places."""
@@ -73,14 +63,12 @@ _OPTIONS = (
     ),
     click.option(
         "--clock",
-        "clocks",
+        "trusted_clocks",
         multiple=True,
         metavar="NAME=trusted",
         help="Take the clock of this place as right (PTP), instead of estimating it from the packets. Repeatable.",
     ),
-    click.option(
-        "-f", "--filter", "expression", metavar="BPF", help="Read only the packets that match this tcpdump filter."
-    ),
+    click.option("-f", "--filter", metavar="BPF", help="Read only the packets that match this tcpdump filter."),
     click.option(
         "-s",
         "--start",
@@ -115,7 +103,6 @@ _OPTIONS = (
     ),
     click.option(
         "--keylog",
-        "keylogs",
         multiple=True,
         type=Input(),
         metavar="FILE",
@@ -176,7 +163,13 @@ _OPTIONS = (
         default="bar",
         help="Progress on standard error: a bar on a terminal, or a line of JSON once per second.  [default: bar]",
     ),
-    FINDINGS,
+    click.option(
+        "--findings",
+        multiple=True,
+        type=Input(partial(folder_files, pattern="*.md"), completed="dir"),
+        metavar="DIR",
+        help="Also apply the rules (Markdown files) in this folder. Repeatable.",
+    ),
     click.option(
         "--threshold",
         "thresholds",
@@ -188,66 +181,81 @@ _OPTIONS = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What the options of a command say about reading."""
+
+    options: ReadOptions = field(default_factory=ReadOptions)
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    places: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The files of each place."""
+    workers: int | None = None
+    """How many processes were asked for."""
+    progress: str = "bar"
+    given: tuple[str, ...] = ()
+    """Options that a saved trace cannot follow, as they were typed."""
+
+
 def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that choose packets; the command gets them as ``selection``, for ``read_captures``."""
+    """Add the options that choose packets; the command gets them as ``reading``, for ``read_captures``."""
 
     @wraps(command)
-    def with_selection(
-        *,
-        places: tuple[str, ...],
-        clocks: tuple[str, ...],
-        expression: str | None,
-        start: str | None,
-        end: str | None,
-        count: int | None,
-        vantage: str | None,
-        seen_from: str | None,
-        proxies: tuple[str, ...],
-        keylogs: tuple[str, ...],
-        folders: tuple[str, ...],
-        thresholds: tuple[str, ...],
-        spans: tuple[str, ...],
-        statements: str | None,
-        access_logs: tuple[str, ...],
-        log_formats: tuple[str, ...],
-        memory: str | None,
-        workers: int | None,
-        scheduler: str | None,
-        parts: str | None,
-        progress: str,
-        **others: Any,  # noqa: ANN401  (whatever the command's own options are)
-    ) -> Any:  # noqa: ANN401
-        packets = {"filter": expression, "start": start, "end": end, "count": count and min(count, _MOST_PACKETS)}
-        known = {"vantage": vantage, "seen_from": seen_from, "proxies": proxies, "keylog": keylogs}
-        looked_for = {"findings": folders, "thresholds": dict(map(_threshold, thresholds))}
-        spread: dict[str, Any] = {"workers": workers, "scheduler": scheduler, "parts": parts}
-        spread |= {
-            "progress": progress,
-            "memory": memory,
-            "places": _named_places(places) or None,
-            "trusted_clocks": _trusted(clocks),
-        }
-        kept: dict[str, Any] = {"statements": statements} if statements else {}
-        if spans:
-            kept["spans"] = spans
-        kept |= {"access_logs": access_logs, "log_formats": log_formats}
-        return command(selection=packets | known | looked_for | kept | spread, **others)
+    def with_reading(**values: Any) -> Any:  # noqa: ANN401  (whatever the command's own options are)
+        return command(reading=_reading({name: values.pop(name) for name in _PARAMETERS}), **values)
 
-    decorated: Callable[..., Any] = with_selection
+    return cast("Callable[..., Any]", _with_options(with_reading))
+
+
+def _with_options(command: Any) -> Any:  # noqa: ANN401  (as click has it)
     for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+        command = option(command)
+    return command
 
 
-def _named_places(texts: tuple[str, ...]) -> dict[str, list[str]]:
+_PARAMETERS = {parameter.name: parameter for parameter in reversed(_with_options(click.Command("")).params)}
+"""By name: that of the field of ``ReadOptions`` or ``Knowledge``, where these have it."""
+_ALSO_WHERE_SAVED = ("memory", "workers", "progress")
+
+
+def _reading(values: dict[str, Any]) -> Reading:
+    """Read what was typed.
+
+    Raises:
+        UsageError: It cannot be.
+    """
+    typed = {name: value for name, value in values.items() if value}
+    given = tuple(max(_PARAMETERS[name].opts, key=len) for name in typed if name not in _ALSO_WHERE_SAVED)
+    workers, progress = typed.pop("workers", None), typed.pop("progress", "bar")
+    expression, start, end, count = (typed.pop(name, None) for name in ("filter", "start", "end", "count"))
+    typed |= {
+        "selection": selection(expression, start, end, count and min(count, _MOST_PACKETS)),
+        "thresholds": dict(map(_threshold, values["thresholds"])),
+        "trusted_clocks": _trusted(values["trusted_clocks"]),
+    }
+    return Reading(
+        options=_made(ReadOptions, typed),
+        knowledge=_made(Knowledge, typed),
+        places=_named_places(values["places"]),
+        workers=workers,
+        progress=progress,
+        given=given,
+    )
+
+
+def _made(kind: type[_T], values: dict[str, Any]) -> _T:
+    """Make one of the values that are its fields."""
+    return kind(**{one.name: values[one.name] for one in fields(cast("Any", kind)) if one.name in values})
+
+
+def _named_places(texts: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     """Read ``NAME=FILE,FILE``; of one name given several times, all files."""
-    places: dict[str, list[str]] = {}
+    places: dict[str, tuple[str, ...]] = {}
     for text in texts:
         name, _, files = text.partition("=")
         if not name or not files:
             raise UsageError(f"--at {text}: give a name and files (--at client=a.pcap,b.pcap)")
         # A file whose name has a comma is one file.
-        places.setdefault(name, []).extend([files] if Path(files).exists() else files.split(","))
+        places[name] = (*places.get(name, ()), *([files] if Path(files).exists() else files.split(",")))
     return places
 
 
@@ -271,11 +279,11 @@ def _threshold(text: str) -> tuple[str, float]:
 
 
 def read_captures(
-    paths: tuple[str, ...], selection: dict[str, Any], *, packets: bool = False, explain: int | None = None
+    paths: tuple[str, ...], reading: Reading, *, packets: bool = False, explain: int | None = None
 ) -> Trace:
     """Read captures, or open a saved trace, and warn about damage."""
-    warn_of_filter(selection)
-    if selection.get("places"):
+    warn_of_filter(reading)
+    if reading.places:
         if paths != (IN_PLACES,):
             raise UsageError(
                 f"{paths[-1]}: --at names all captures; give this one a place, too (--at NAME={paths[-1]})"
@@ -283,19 +291,18 @@ def read_captures(
         paths = ()
     if len(paths) > 1:
         _refuse_outputs(paths)
-    saved = [path for path in paths if is_saved(Path(path))]
-    trace = (
-        _load(saved[0], paths, selection)
-        if saved
-        else _read(paths, selection | {"packets": packets, "explain": explain})
-    )
+    if saved := [path for path in paths if is_saved(Path(path))]:
+        trace = _load(saved[0], paths, reading)
+    else:
+        options = replace(reading.options, packets=packets, explain=explain)
+        trace = _read(Source(paths=paths, places=reading.places), options, reading)
     warn_of_damage(trace)
     return trace
 
 
-def warn_of_filter(selection: dict[str, Any]) -> None:
+def warn_of_filter(reading: Reading) -> None:
     """Say what a long filter costs."""
-    if len(selection.get("filter") or "") > _LONG_FILTER:
+    if len(reading.options.selection.filter or "") > _LONG_FILTER:
         click.echo(
             "conchart: the filter is long: compiling it can take seconds, and matching a million packets takes as long "
             "again. Networks (net 10.0.0.0/8) are faster than lists of hosts.",
@@ -330,30 +337,26 @@ def _is_capture(path: str) -> bool:
     return True
 
 
-def _load(saved: str, paths: tuple[str, ...], selection: dict[str, Any]) -> Trace:
+def _load(saved: str, paths: tuple[str, ...], reading: Reading) -> Trace:
     """Open a saved trace. It was read before, so options that select or add something are refused."""
     if len(paths) > 1:
         raise UsageError(f"{saved} is a saved trace: it cannot be joined with other files")
-    if chosen := [
-        f"--{_OPTION_NAMES.get(name, name)}"
-        for name, value in selection.items()
-        if value and name not in ("memory", "workers", "progress")
-    ]:
-        raise UsageError(f"{saved} is a saved trace: {', '.join(chosen)} can be used only when a capture is read")
-    return Trace.load(saved, memory=selection.get("memory"))
+    if reading.given:
+        refused = ", ".join(reading.given)
+        raise UsageError(f"{saved} is a saved trace: {refused} can be used only when a capture is read")
+    return Trace.load(saved, memory=reading.options.memory)
 
 
-def _read(paths: tuple[str, ...], wanted: dict[str, Any]) -> Trace:
+def _read(source: Source, options: ReadOptions, reading: Reading) -> Trace:
     """Read captures, with a progress bar for large files when standard error is a terminal."""
-    named = [path for files in (wanted.get("places") or {}).values() for path in files]
-    total, shown = sum(map(_size, (*paths, *named))), wanted.pop("progress", "bar")
-    wanted["workers"] = wanted.get("workers") or usual_workers(total)
-    if total < _PROGRESS_FROM and shown == "bar":
-        return read(*paths, **wanted)
+    total = sum(map(_size, (*source.names, *chain(*source.places.values()))))
+    options = replace(options, workers=reading.workers or usual_workers(total))
+    if total < _PROGRESS_FROM and reading.progress == "bar":
+        return read_source(source, options, reading.knowledge)
     from conchart.cli.progress import progress_bar, progress_lines
 
-    with progress_bar(total) if shown == "bar" else progress_lines(total) as progress:
-        return read(*paths, progress=progress, **wanted)
+    with progress_bar(total) if reading.progress == "bar" else progress_lines(total) as progress:
+        return read_source(source, replace(options, progress=progress), reading.knowledge)
 
 
 def usual_workers(size: int) -> int:

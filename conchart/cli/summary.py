@@ -1,11 +1,9 @@
 """``conchart CAPTURE...``: the summary on the terminal, or files."""
 
-from typing import Any
-
 import click
 
 from conchart.cli.paths import Input
-from conchart.cli.reading import ReadingCommand, growing_capture, read_captures, reading_options
+from conchart.cli.reading import Reading, ReadingCommand, growing_capture, read_captures, reading_options
 from conchart.cli.results import Results, showing_options, writing_options
 
 
@@ -15,7 +13,7 @@ from conchart.cli.results import Results, showing_options, writing_options
 @click.option("--follow", is_flag=True, help="Keep reading as the file grows, until Ctrl-C.")
 @reading_options
 @showing_options
-def summary(*, captures: tuple[str, ...], follow: bool, selection: dict[str, Any], results: Results) -> int:
+def summary(*, captures: tuple[str, ...], follow: bool, reading: Reading, results: Results) -> int:
     """Show where the time went in packet captures.
 
     CAPTURE is a pcap or pcapng file, plain or compressed (gzip, zstd), a URL, or - for standard input. Several files
@@ -46,13 +44,13 @@ def summary(*, captures: tuple[str, ...], follow: bool, selection: dict[str, Any
       0 success (of a damaged capture, the part before the damage is used, with a warning)
       1 findings, with --fail-on   2 wrong usage   3 unreadable capture   4 cannot write
     """  # noqa: D301  (click's mark for lines it must not wrap)
-    results.check([file for files in (selection["places"] or {}).values() for file in files] or captures)
+    results.check([file for files in reading.places.values() for file in files] or captures)
     options = results.options
     if growing := growing_capture(captures, follow=follow):
         from conchart.cli.watching import read_growing  # not above: a page needs nothing of rich, which takes a while
 
-        trace = read_growing(growing, selection, options)
+        trace = read_growing(growing, reading, options)
     else:
-        trace = read_captures(captures, selection, packets=options.packets or results.want_packets)
+        trace = read_captures(captures, reading, packets=options.packets or results.want_packets)
     with trace:
         return results.give(trace)

@@ -7,9 +7,9 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from io import StringIO
 from time import monotonic_ns
-from typing import Any
 
 import click
 from rich.console import Console, Group
@@ -17,13 +17,14 @@ from rich.live import Live
 from rich.text import Text
 
 from conchart.cli.progress import clear_line
-from conchart.cli.reading import warn_of_damage, warn_of_filter
+from conchart.cli.reading import Reading, warn_of_damage, warn_of_filter
 from conchart.files.unfinished import Undone
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal import print_summary
 from conchart.reading.live.growing import Growing
+from conchart.reading.source import Source
 from conchart.report.report import report_of
-from conchart.trace import Trace, Watch, read
+from conchart.trace import Trace, Watch, read_source
 from conchart.words.printable import printable
 from conchart.words.units import SECOND, count_of, format_ns
 
@@ -32,13 +33,13 @@ _REFRESH = 2
 """Times a second that the line of status is drawn."""
 
 
-def read_growing(growing: Growing, selection: dict[str, Any], options: DrawOptions) -> Trace:
+def read_growing(growing: Growing, reading: Reading, options: DrawOptions) -> Trace:
     """Read a growing capture until it ends, or until a signal ends it; a terminal shows the summary so far."""
-    warn_of_filter(selection)
+    warn_of_filter(reading)
     with _watched(growing, options) as watch:
         # The summary is shown instead of progress, and what grows cannot be divided.
-        wanted = {name: value for name, value in selection.items() if name not in ("progress", "workers")}
-        trace = read(growing, watch=watch, packets=options.packets, **wanted)
+        chosen = replace(reading.options, watch=watch, packets=options.packets)
+        trace = read_source(Source(paths=(growing,), places=reading.places), chosen, reading.knowledge)
     warn_of_damage(trace)
     if growing.broken:
         click.echo(f"conchart: warning: {printable(growing.name)}: {printable(growing.broken)}", err=True)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from conchart.cli.paths import FORCE, Input, write_option
-from conchart.cli.reading import ReadingCommand, read_captures, reading_options
+from conchart.cli.reading import Reading, ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
 from conchart.outputs.predictions import SUFFIXES, check, write
@@ -46,7 +46,7 @@ def whatif(
     rtt: str | None,
     outputs: tuple[str, ...],
     force: bool,  # noqa: ARG001  (FileCommand reads it)
-    selection: dict[str, Any],
+    reading: Reading,
     **changes: Any,  # noqa: ANN401  (click's flags)
 ) -> None:
     """Predict how long CAPTURE would have taken with a changed configuration.
@@ -66,7 +66,7 @@ def whatif(
         )
     for output in outputs:
         check(Path(output))
-    with read_captures(captures, selection) as trace:
+    with read_captures(captures, reading) as trace:
         prediction = predict(trace, change)
         for output in outputs:
             write(prediction, trace, Path(output))

@@ -6,7 +6,7 @@ In: what a person asked for. Out: a ``Selection`` that can select something, and
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, TypedDict, get_args
+from typing import TypedDict
 
 from conchart.errors import UsageError
 from conchart.words.units import When, format_when, parse_when
@@ -24,9 +24,6 @@ class Bounds(TypedDict):
     count: int | None
 
 
-Statements = Literal["shape", "full", "off"]
-"""How much is kept of what stores are asked: statements without their values and keys, whole statements, neither."""
-STATEMENTS: tuple[Statements, ...] = get_args(Statements)
 DETAILED = 20_000
 """Packets up to which all of them, and all records and messages, are kept without being asked for."""
 
@@ -64,6 +61,11 @@ class Selection:
             "end_relative": self.end.relative if self.end else False,
             "count": self.count,
         }
+
+    @property
+    def is_by_packet(self) -> bool:
+        """Is each packet chosen by itself, whatever came before it?"""
+        return self.count is None and not any(time and time.relative for time in (self.start, self.end))
 
     def compiler(self) -> Compiler | None:
         """Bind the filter, where there is one, for the native core to compile for each link type.

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import conchart
-from conchart.analysis.seen_from import SENDERS, SeenFrom
+from conchart.analysis.seen_from import SENDERS
+from conchart.reading.options import SeenFrom
 from conchart.store.schema import TABLES
 from tests.conftest import ROOT
 

@@ -10,8 +10,8 @@ from selenium.webdriver.support.ui import Select
 
 import conchart
 from conchart import Trace
-from conchart.analysis.seen_from import SeenFrom
 from conchart.outputs.page.page import write_html
+from conchart.reading.options import SeenFrom
 from tests.browser.conftest import Opened
 from tests.browser.test_page import RANGE, wait_for
 from tests.browser.test_statistics import UNFOLD, measure, phases_told

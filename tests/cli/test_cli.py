@@ -342,22 +342,22 @@ def test_query_disarms_hostile_text(run: Run, story_core: list[dict[str, Any]]) 
 def test_progress_is_shown_for_large_files_on_a_terminal_only(
     story_core: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from conchart.cli.reading import read_captures
+    from conchart.cli.reading import Reading, read_captures
 
     with Path("big.pcap").open("wb") as big:
         big.truncate(60_000_000)
     for terminal in (False, True):
         monkeypatch.setenv("TTY_COMPATIBLE", str(int(terminal)))
         monkeypatch.setattr(sys, "stderr", io.StringIO())
-        read_captures(("big.pcap",), {}).close()
-        read_captures(("story.pcap",), {}).close()
+        read_captures(("big.pcap",), Reading()).close()
+        read_captures(("story.pcap",), Reading()).close()
     assert [bool(asked["progress"]) for asked in story_core] == [False, False, True, False]
 
 
 def test_a_signal_takes_the_progress_bar_away_and_shows_the_cursor(
     fake_core: Callable[[Core], None], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from conchart.cli.reading import read_captures
+    from conchart.cli.reading import Reading, read_captures
 
     shown = []
 
@@ -370,7 +370,7 @@ def test_a_signal_takes_the_progress_bar_away_and_shows_the_cursor(
     monkeypatch.setenv("TTY_COMPATIBLE", "1")
     with Path("big.pcap").open("wb") as big:
         big.truncate(60_000_000)
-    read_captures(("big.pcap",), {}).close()
+    read_captures(("big.pcap",), Reading()).close()
     assert shown[0].endswith("\x1b[K\x1b[?25h")
 
 

@@ -16,8 +16,10 @@ import pytest
 from conchart import Trace
 from conchart.analysis import plan
 from conchart.analysis.findings.rule import chosen_thresholds
-from conchart.parts.model import Wanted
-from conchart.places import read_places
+from conchart.reading import places as reading
+from conchart.reading.knowledge import Knowledge
+from conchart.reading.options import ReadOptions
+from conchart.reading.source import Source
 from tests.cost.meter import Costs, Metered
 
 SIZE, TIMES = 150, 4
@@ -93,7 +95,8 @@ def cost_of(places: dict[str, list[str]], check: Callable[[Trace], None]) -> Cos
     costs = Costs()
     with Trace(Metered(costs)) as trace:  # type: ignore[arg-type]  # a database but for its class
         trace.create()
-        read_places(trace, places, Wanted())
+        source = Source(places={place: tuple(files) for place, files in places.items()})
+        reading.read(trace, source, ReadOptions(), Knowledge())
         check(trace)
     return costs
 

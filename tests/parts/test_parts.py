@@ -22,11 +22,14 @@ import duckdb
 import pytest
 
 import conchart
-from conchart import CaptureError, parts
+from conchart import CaptureError
 from conchart.cli.reading import usual_workers
-from conchart.parts import NotInParts, Wanted, cutting
-from conchart.parts.model import Surveyed
-from conchart.parts.survey import survey
+from conchart.reading import parts
+from conchart.reading.options import ReadOptions
+from conchart.reading.parts import NotInParts, cutting
+from conchart.reading.parts.model import Surveyed
+from conchart.reading.parts.survey import survey
+from conchart.reading.selection import Selection
 from tests.children import running, wait_until
 from tests.conftest import CASES, ROOT, capture_of
 from tests.parts.whole import Here, Tables, cut_into, in_parts, records, rows
@@ -161,9 +164,9 @@ def test_parts_that_are_kept_are_not_read_again(tmp_path: Path, monkeypatch: pyt
     first = in_parts(files, folder=kept)
     read: list[tuple[str, ...]] = []
 
-    def counted(part: cutting.Part, wanted: Wanted, work: Path) -> Surveyed:
+    def counted(part: cutting.Part, options: ReadOptions, work: Path) -> Surveyed:
         read.append(part.paths)
-        return survey(part, wanted, work)
+        return survey(part, options, work)
 
     monkeypatch.setattr(parts, "survey", counted)
     assert in_parts(files, folder=kept) == first
@@ -297,8 +300,8 @@ def test_wanted_packets_are_the_same() -> None:
     with conchart.Trace(duckdb.connect(":memory:")) as trace:
         trace.create()
         with trace.filling():
-            wanted = Wanted(filter="port 443", packets=True)
-            parts.read_parts(trace, [str(SMALL)], wanted, Here(), pieces=1)
+            options = ReadOptions(selection=Selection(filter="port 443"), packets=True)
+            parts.read_parts(trace, [str(SMALL)], options, Here())
         assert rows(trace) == expected
 
 

@@ -15,8 +15,9 @@ import duckdb
 
 from conchart import Trace
 from conchart.analysis.waiting import wait_on
-from conchart.parts import Wanted, read_parts
-from conchart.parts.model import CORE
+from conchart.reading.options import ReadOptions
+from conchart.reading.parts import read_parts
+from conchart.reading.parts.model import CORE
 
 HEADER = 24
 MAGIC = {b"\xa1\xb2\xc3\xd4": ">", b"\xa1\xb2\x3c\x4d": ">", b"\xd4\xc3\xb2\xa1": "<", b"\x4d\x3c\xb2\xa1": "<"}
@@ -78,6 +79,7 @@ def in_parts(paths: Sequence[Path], *, pieces: int = 2, folder: Path | None = No
     with Trace(duckdb.connect(":memory:")) as trace:
         trace.create()
         with trace.filling():
-            read_parts(trace, list(map(str, paths)), Wanted(packets=True), Here(), pieces=pieces, folder=folder)
+            options = ReadOptions(packets=True, workers=pieces, parts=str(folder) if folder else None)
+            read_parts(trace, list(map(str, paths)), options, Here())
             wait_on(trace)  # as ``conchart.read`` does: nothing else changes what the core filled
         return rows(trace)

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from conchart import Trace, read
-from conchart.analysis.seen_from import VIEWPOINTS
 from conchart.analysis.sights import first_sights
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page import comparison, page
@@ -25,6 +24,7 @@ from conchart.outputs.page.packed import Packer, compress_json, counted_from
 from conchart.outputs.page.swimlanes import drawn_lanes, swimlanes
 from conchart.outputs.pictures.picture import picture_lanes
 from conchart.outputs.pictures.picture_rows import clients_of
+from conchart.reading.options import VIEWPOINTS
 from conchart.report.axis import time_axis
 from conchart.words.printable import printable
 from tests.conftest import ROOT, capture_of, empty_trace, name_of

@@ -11,10 +11,10 @@ packets on the reference's clock.
 from collections.abc import Sequence
 
 from conchart import _native
-from conchart.parts.model import CORE
-from conchart.parts.survey import frame_columns
-from conchart.places.clocks import Clock
-from conchart.places.views import Place
+from conchart.reading.parts.model import CORE
+from conchart.reading.parts.survey import frame_columns
+from conchart.reading.places.clocks import Clock
+from conchart.reading.places.views import Place
 from conchart.store.schema import Table
 from conchart.store.tables import Rows, Tables
 

@@ -20,50 +20,60 @@ from threading import Event
 from conchart import _native
 from conchart.errors import UsageError
 from conchart.files.paths import temporary_folder
-from conchart.parts.cutting import Part
-from conchart.parts.model import Wanted
-from conchart.parts.survey import survey
-from conchart.places.clocks import Step, order_places, set_clocks
-from conchart.places.joining import join_places
-from conchart.places.matching import match_flows, match_packets
-from conchart.places.steps import find_steps
-from conchart.places.views import Place, read_files
+from conchart.reading.knowledge import Knowledge
+from conchart.reading.options import Progress, ReadOptions
+from conchart.reading.parts.cutting import Part
+from conchart.reading.parts.survey import survey
+from conchart.reading.places.clocks import Step, order_places, set_clocks
+from conchart.reading.places.joining import join_places
+from conchart.reading.places.matching import match_flows, match_packets
+from conchart.reading.places.steps import find_steps
+from conchart.reading.places.views import Place, read_files
+from conchart.reading.source import Source
 from conchart.store.tables import Tables
 
-__all__ = ["read_places"]
-
+_FEW_BYTES = 32 << 20
+"""Of captures that are no larger, all details are read; what is too many is left out afterwards."""
 _ROUNDS = 4
 """Two clocks that were set close to each other look like one: what the first round leaves is found by the next one."""
 
 
-def read_places(
-    tables: Tables,
-    places: Mapping[str, Sequence[str]],
-    wanted: Wanted,
-    *,
-    trusted: Collection[str] = (),
-    progress: Callable[[int, int], None] | None = None,
-) -> None:
-    """Read the captures of several places.
-
-    Args:
-        tables: Empty ones, which are being filled.
-        places: The files of each place, in the order of their times. The clock of the first place tells all times.
-        wanted: Which packets, and how.
-        trusted: Places whose clocks show the right time: it is taken as it is.
-        progress: Called after each place with the bytes and packets read so far.
+def read(tables: Tables, source: Source, options: ReadOptions, knowledge: Knowledge) -> None:
+    """Fill tables from the captures of several places; the clock of the first place tells all times.
 
     Raises:
-        UsageError: There are fewer than two places, none has a trusted name, or a file is named twice.
+        UsageError: There are fewer than two places, none has a trusted name, a file is named twice, packets are chosen
+            by number or by time after the first one, or the filter does not compile.
         CaptureError: Nothing could be read of a place.
     """
+    places, trusted = source.places, knowledge.trusted_clocks
+    if not options.selection.is_by_packet:
+        raise UsageError("places: choose packets by a filter or by dates; each place has a clock of its own")
+    options.selection.compiler()  # a wrong filter starts no thread
     if len(places) < 2:  # noqa: PLR2004
         raise UsageError("places: name two places at least: --at client=a.pcap --at server=b.pcap")
     if unknown := sorted(set(trusted) - places.keys()):
         raise UsageError(f"clock: there is no place {unknown[0]}; --at names {', '.join(places)}")
     _check_files(places)
     with temporary_folder(None) as work, ExitStack() as stack:
-        named = _surveyed(places, wanted, work, progress)
+        parts = _parts(places)
+        sizes = sum(part.size for part in parts)
+        details = options.packets or options.explain is not None or sizes <= _FEW_BYTES
+        task = replace(options.of_task(len(places)), packets=details, explain=None)
+
+        def survey_place(number: int, name: str, stop: Event, steps: Sequence[Step] = ()) -> Place:
+            sightings: list[object] = []
+
+            def sighted(batch: object) -> None:
+                if stop.is_set():
+                    raise CancelledError
+                sightings.append(batch)
+
+            part = parts[number]
+            surveyed = survey(part, task, work, sighted, keylog=knowledge.keylog, steps=tuple(steps))
+            return Place(number, name, surveyed, sightings)
+
+        named = _side_by_side(survey_place, places, options.progress)
         crossings = stack.enter_context(_matched(tables, named))
         steps: dict[int, list[Step]] = {}
         for _ in range(_ROUNDS):
@@ -73,13 +83,7 @@ def read_places(
             stack.close()
             del crossings
             named = [
-                _read(
-                    place.number,
-                    place.name,
-                    place.surveyed.part,
-                    replace(wanted, steps=tuple(found[place.number])),
-                    work,
-                )
+                survey_place(place.number, place.name, Event(), found[place.number])
                 if found.get(place.number) != steps.get(place.number)
                 else place
                 for place in named
@@ -104,17 +108,6 @@ def _check_files(places: Mapping[str, Sequence[str]]) -> None:
                 )
 
 
-def _read(number: int, name: str, part: Part, wanted: Wanted, work: Path, stop: Event | None = None) -> Place:
-    sightings: list[object] = []
-
-    def sighted(batch: object) -> None:
-        if stop and stop.is_set():
-            raise CancelledError
-        sightings.append(batch)
-
-    return Place(number, name, survey(part, wanted, work, sighted), sightings)
-
-
 @contextmanager
 def _matched(tables: Tables, places: Sequence[Place]) -> Iterator[_native.Crossings]:
     """Have the views of what was read, and what is the same in them."""
@@ -126,26 +119,25 @@ def _matched(tables: Tables, places: Sequence[Place]) -> Iterator[_native.Crossi
         yield crossings
 
 
-def _surveyed(
-    places: Mapping[str, Sequence[str]],
-    wanted: Wanted,
-    work: Path,
-    progress: Callable[[int, int], None] | None,
-) -> list[Place]:
-    """Read all places side by side: a place is read by the core and by DuckDB, which need no other thread's leave."""
+def _parts(places: Mapping[str, Sequence[str]]) -> list[Part]:
+    """Give the captures of each place as one part."""
     parts, capture = [], 0
     for number, paths in enumerate(places.values()):
         size = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
         parts.append(Part(capture=capture, paths=tuple(paths), size=size, number=number))
         capture += len(paths)
+    return parts
+
+
+def _side_by_side(
+    survey_place: Callable[[int, str, Event], Place], names: Collection[str], progress: Progress | None
+) -> list[Place]:
+    """Read all places at once: a place is read by the core and by DuckDB, which need no other thread's leave."""
     read: list[Place] = []
     stop = Event()
-    with ThreadPoolExecutor(min(len(parts), os.cpu_count() or 1)) as threads:
+    with ThreadPoolExecutor(min(len(names), os.cpu_count() or 1)) as threads:
         try:
-            begun = [
-                threads.submit(_read, number, name, part, wanted, work, stop)
-                for number, (name, part) in enumerate(zip(places, parts, strict=True))
-            ]
+            begun = [threads.submit(survey_place, number, name, stop) for number, name in enumerate(names)]
             for one in begun:
                 read.append(one.result())
                 if progress:

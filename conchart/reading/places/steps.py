@@ -1,6 +1,7 @@
 """Clocks that were set while they captured: at which frame, and by how much.
 
-In: what the core found of packets. Out: :data:`conchart.places.clocks.Step` of each place, with which it is read again.
+In: what the core found of packets. Out: :data:`conchart.reading.places.clocks.Step` of each place, with which it is
+read again.
 
 ``native/src/across/clocks/clues.rs`` finds those that show between the frames of a place itself, and
 ``native/src/across/clocks/steps.rs`` the others, of each pair of places. Where both may have been set, because no
@@ -12,8 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from conchart import _native
-from conchart.places.clocks import Step
-from conchart.places.views import Place
+from conchart.reading.places.clocks import Step
+from conchart.reading.places.views import Place
 
 _LEAST_LEFT_NS = 100_000_000
 """Where steps are known, less than that is no other one: they are as uncertain as packets were delayed."""

@@ -10,49 +10,73 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from conchart import _native
-from conchart.errors import CaptureError
-from conchart.parts.cutting import Part
-from conchart.parts.kept import remember
-from conchart.parts.model import CORE, File, Flow, Kept, Surveyed, Torn, Wanted, file_of, files_of
-from conchart.reading.selection import selection
+from conchart.reading import core
+from conchart.reading.options import ReadOptions
+from conchart.reading.parts.cutting import Part
+from conchart.reading.parts.kept import remember
+from conchart.reading.parts.model import CORE, File, Flow, Kept, Surveyed, Torn, file_of, files_of
+from conchart.reading.selection import Selection
+from conchart.store.memory import table_limit
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
 
-Address = IPv4Address | IPv6Address
 
-
-def survey(part: Part, wanted: Wanted, work: Path, sighted: Callable[[object], None] | None = None) -> Surveyed:
+def survey(
+    part: Part,
+    options: ReadOptions,
+    work: Path,
+    sighted: Callable[[object], None] | None = None,
+    *,
+    keylog: Sequence[str] = (),
+    steps: Sequence[tuple[int, int]] = (),
+) -> Surveyed:
     """Read a part into Parquet files.
 
     Args:
         part: The part.
-        wanted: Which packets.
+        options: How to read, as ``ReadOptions.of_task`` gives it.
         work: The folder of all parts.
         sighted: Takes the batches of ``sightings``, which then have no file.
+        keylog: Files with secrets.
+        steps: Where the clock was set: from which frame on it shows how much more. That is taken away.
 
     Raises:
         CaptureError: Nothing could be read.
     """
     with _new_folder(work / f"part-{part.number:05}") as (folder, made), part.opened() as paths:
-        try:
-            with _tables(wanted) as tables:
-                frames, torn = _read(tables, paths, wanted, aside=made, sighted=sighted)
-                files = _files(tables)
-                about = "SELECT sum(packets)::BIGINT, sum(selected)::BIGINT, bool_or(truncated) FROM captures"
-                ((packets, selected, truncated),) = tables.stored(about).fetchall()
-                _write(tables, made)
-        except _native.CaptureError as error:
-            text = str(error)
-            for path, name in zip(part.paths, paths, strict=True):
-                text = text.replace(name, path)
-            raise CaptureError(text) from None
+        with _tables(options, made) as tables:
+            written = Counter[str]()
+
+            def take(table: str, batch: object) -> None:
+                if table == "sightings" and sighted:
+                    sighted(batch)
+                elif table == "captures":
+                    tables.insert(table, batch)
+                else:
+                    tables.put_aside(table, batch, file_of(str(made), table, written[table]))
+                    written[table] += 1
+
+            with tables.filling():
+                frames, torn = core.read_captures(
+                    paths,
+                    take,
+                    options,
+                    names=part.paths,
+                    detailed=0,
+                    keylog=keylog,
+                    steps=steps,
+                    sightings=sighted is not None,
+                )
+            files = _files(tables)
+            about = "SELECT sum(packets)::BIGINT, sum(selected)::BIGINT, bool_or(truncated) FROM captures"
+            ((packets, selected, truncated),) = tables.stored(about).fetchall()
+            _write(tables, made)
         surveyed = Surveyed(
             part=part,
             folder=str(folder),
@@ -63,12 +87,17 @@ def survey(part: Part, wanted: Wanted, work: Path, sighted: Callable[[object], N
             truncated=truncated,
             torn=_torn(torn),
         )
-        remember(surveyed, wanted, made)
+        remember(surveyed, options, made)
     return surveyed
 
 
 def spill(
-    surveyed: Surveyed, flows: Sequence[tuple[Flow, int]], files: int, first_frame: int, wanted: Wanted, work: Path
+    surveyed: Surveyed,
+    flows: Sequence[tuple[Flow, int]],
+    files: int,
+    first_frame: int,
+    options: ReadOptions,
+    work: Path,
 ) -> list[tuple[str, str]]:
     """Copy the packets of shared flows out of a part.
 
@@ -77,13 +106,13 @@ def spill(
         flows: The flows, each with the number of the file that it goes into.
         files: How many files there are.
         first_frame: The number of the first frame of the part, counted over all parts.
-        wanted: Which packets.
+        options: How to read.
         work: The folder of all parts.
 
     Returns:
         Of each file its path, and that of a Parquet file with the numbers of its frames.
     """
-    chosen = selection(wanted.filter, wanted.start, wanted.end, None)
+    bounds = options.selection.bounds
     name = f"spill-{surveyed.part.number:05}"
     with _new_folder(work / name) as (folder, made), surveyed.part.opened() as paths:
         outputs = [made / f"{file}.pcapng" for file in range(files)]
@@ -95,9 +124,9 @@ def spill(
             paths,
             ends,
             [str(output) for output in outputs],
-            compile_filter=chosen.compiler(),
-            start=wanted.start,
-            end=wanted.end,
+            compile_filter=options.selection.compiler(),
+            start=bounds["start"],
+            end=bounds["end"],
         )
         database = duckdb.connect(":memory:")
         for file, batch in enumerate(batches):  # noqa: B007  (DuckDB reads the variable)
@@ -107,17 +136,17 @@ def spill(
     return [(f"{folder}/{file}.pcapng", f"{folder}/{file}.parquet") for file in range(files)]
 
 
-def stitch(number: int, spilled: Sequence[tuple[str, str]], kept: Kept, wanted: Wanted, work: Path) -> Surveyed:
+def stitch(number: int, spilled: Sequence[tuple[str, str]], kept: Kept, options: ReadOptions, work: Path) -> Surveyed:
     """Read shared flows in one piece, from the packets that were copied out of every part.
 
     Args:
         number: Of the file among those of each part.
         spilled: Packets and numbers of their frames, part by part.
         kept: The flows that are wanted of it.
-        wanted: Which packets.
+        options: How to read.
         work: The folder of all parts.
     """
-    with _new_folder(work / f"stitch-{number:05}") as (folder, made), _tables(wanted) as tables:
+    with _new_folder(work / f"stitch-{number:05}") as (folder, made), _tables(options, made) as tables:
         whole = made / "packets.pcapng"
         with whole.open("wb") as into:
             for path, _ in spilled:
@@ -129,9 +158,12 @@ def stitch(number: int, spilled: Sequence[tuple[str, str]], kept: Kept, wanted: 
             f"read_parquet([{names}], filename = true, file_row_number = true))"
         )
         ((count,),) = tables.stored("SELECT coalesce(len(getvariable('frames')), 0)").fetchall()
-        frames, told, files = 0, list[Any](), tuple[File, ...]()
+        frames, told, files = 0, list[core.Torn](), tuple[File, ...]()
         if count:
-            frames, told = _read(tables, [str(whole)], replace(wanted, filter=None, start=None, end=None))
+            chosen = replace(options, selection=Selection())  # what was spilled is what was wanted
+            with tables.filling():
+                paths = [str(whole)]
+                frames, told = core.read_captures(paths, tables.insert, chosen, names=paths, detailed=0)
             files = _files(tables)
         whole.unlink()
         _keep(tables, kept)
@@ -142,49 +174,12 @@ def stitch(number: int, spilled: Sequence[tuple[str, str]], kept: Kept, wanted: 
     return Surveyed(part, str(folder), frames, 0, 0, files, False, torn)
 
 
-def _read(
-    tables: Tables,
-    paths: list[str],
-    wanted: Wanted,
-    aside: Path | None = None,
-    sighted: Callable[[object], None] | None = None,
-) -> tuple[int, list[Any]]:
-    """Fill tables, or the files of a folder: of these, only ``captures`` is a table, too."""
-    chosen = selection(wanted.filter, wanted.start, wanted.end, None)
-    written = Counter[str]()
-
-    def take(table: str, batch: object) -> None:
-        if table == "sightings" and sighted:
-            sighted(batch)
-        elif aside is None or table == "captures":
-            tables.insert(table, batch)
-        else:
-            tables.put_aside(table, batch, file_of(str(aside), table, written[table]))
-            written[table] += 1
-
-    with tables.filling():
-        return _native.read_capture(
-            paths,
-            take,
-            compile_filter=chosen.compiler(),
-            detailed=None if wanted.packets else 0,
-            explained=None,
-            statements=wanted.statements,
-            keylogs=list(wanted.keylogs),
-            progress=None,
-            watch=None,
-            sightings=sighted is not None,
-            steps=wanted.steps,
-            **chosen.bounds,
-        )
-
-
 def _files(tables: Tables) -> tuple[File, ...]:
     found = tables.stored("SELECT first_frame, first_at, last_at, notes FROM captures ORDER BY capture").fetchall()
     return tuple(File(first, first_at, last_at, tuple(notes)) for first, first_at, last_at, notes in found)
 
 
-def _torn(told: Sequence[tuple[Address, Address, int, int, bool]]) -> tuple[Torn, ...]:
+def _torn(told: Sequence[core.Torn]) -> tuple[Torn, ...]:
     return tuple(Torn(str(source), str(to), frame, frames, is_udp) for source, to, frame, frames, is_udp in told)
 
 
@@ -233,12 +228,13 @@ def frame_columns(types: dict[str, str]) -> list[str]:
 
 
 @contextmanager
-def _tables(wanted: Wanted) -> Iterator[Tables]:
-    """Give empty tables in memory."""
+def _tables(options: ReadOptions, folder: Path) -> Iterator[Tables]:
+    """Give empty tables in memory, beyond a limit in a folder."""
     database = duckdb.connect(":memory:")
     try:
         tables = Tables(database)
-        tables.execute(f"SET memory_limit = '{wanted.memory}B'")
+        spilled = literal(str(folder / "spilled"))
+        tables.execute(f"SET memory_limit = '{table_limit(options.memory)}B'; SET temp_directory = {spilled}")
         tables.create()
         yield tables
     finally:

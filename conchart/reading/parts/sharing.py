@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 
-from conchart.parts.model import Flow, Kept, Surveyed, Torn, files_of
+from conchart.reading.parts.model import Flow, Kept, Surveyed, Torn, files_of
 from conchart.store.sql import literal
 
 _UDP_SILENCE_NS = 300_000_000_000

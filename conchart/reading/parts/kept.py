@@ -6,23 +6,24 @@ In: the parts that are wanted, the folder. Out: what is known of those whose fil
 import json
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from conchart.parts.cutting import Part
-from conchart.parts.model import File, Surveyed, Torn, Wanted
+from conchart.reading.options import ReadOptions
+from conchart.reading.parts.cutting import Part
+from conchart.reading.parts.model import File, Surveyed, Torn
 from conchart.version import version
 
 _NAME = "surveyed.json"
 
 
-def kept_parts(parts: Iterable[Part], wanted: Wanted, work: Path) -> dict[int, Surveyed]:
+def kept_parts(parts: Iterable[Part], options: ReadOptions, work: Path) -> dict[int, Surveyed]:
     """Give the parts that are there already, by their numbers."""
     kept = {}
     for part in parts:
         with suppress(OSError, ValueError, KeyError, TypeError):
             told = json.loads((work / f"part-{part.number:05}" / _NAME).read_text())
-            if told["of"] == _of(part, wanted):
+            if told["of"] == _of(part, options):
                 about = told["surveyed"]
                 torn = tuple(Torn(**one) for one in about.pop("torn"))
                 files = tuple(File(**one | {"notes": tuple(one["notes"])}) for one in about.pop("files"))
@@ -30,15 +31,13 @@ def kept_parts(parts: Iterable[Part], wanted: Wanted, work: Path) -> dict[int, S
     return kept
 
 
-def remember(surveyed: Surveyed, wanted: Wanted, folder: Path) -> None:
+def remember(surveyed: Surveyed, options: ReadOptions, folder: Path) -> None:
     """Write down what a part holds, beside its tables."""
-    told = {"of": _of(surveyed.part, wanted), "surveyed": asdict(surveyed)}
+    told = {"of": _of(surveyed.part, options), "surveyed": asdict(surveyed)}
     (folder / _NAME).write_text(json.dumps(told))
 
 
-def _of(part: Part, wanted: Wanted) -> dict[str, object]:
+def _of(part: Part, options: ReadOptions) -> dict[str, object]:
     """Give what has to be the same for a part to be kept: the bytes, what was wanted of them, who read them."""
-    chosen = asdict(wanted)
-    del chosen["memory"]
-    told = {"part": asdict(part), "wanted": chosen, "conchart": version()}
+    told = {"part": asdict(part), "options": asdict(replace(options, memory=None)), "conchart": version()}
     return dict(json.loads(json.dumps(told)))

@@ -1,10 +1,9 @@
-"""What is known of parts: which packets are wanted, what a part holds. In: nothing. Out: plain values, which travel."""
+"""What is known of parts. In: nothing. Out: plain values, which travel."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from conchart.parts.cutting import Part
-from conchart.reading.selection import Statements
+from conchart.reading.parts.cutting import Part
 from conchart.store.schema import TABLES
 
 Flow = tuple[str, str, int, str, int]
@@ -19,25 +18,6 @@ _STEP_NS = 315_576_000 * 10**9
 """Ten years: what the core takes for a step of the clock (``pipeline/clock_steps.rs``)."""
 MOST_TORN = 4_096
 """So many fragmented packets the core tells of (``MAX_TORN``); there may be more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which packets are wanted, and how much of them is kept."""
-
-    filter: str | None = None
-    start: int | None = None
-    """Nanoseconds since the Unix epoch, as ``end``."""
-    end: int | None = None
-    packets: bool = False
-    """Keep every packet, record and message."""
-    memory: int = 1 << 30
-    """Bytes that the tables of a task may take."""
-    statements: Statements = "shape"
-    """How much is kept of what stores are asked."""
-    steps: tuple[tuple[int, int], ...] = ()
-    """Where the clock was set: from which frame on it shows how much more. That is taken away."""
-    keylogs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

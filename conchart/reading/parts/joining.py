@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from conchart.parts.model import CORE, Surveyed, Torn, files_of
-from conchart.parts.sharing import Shared
-from conchart.parts.survey import frame_columns
+from conchart.reading.parts.model import CORE, Surveyed, Torn, files_of
+from conchart.reading.parts.sharing import Shared
+from conchart.reading.parts.survey import frame_columns
 from conchart.store.schema import Table
 from conchart.store.sql import literal
 from conchart.store.tables import Tables

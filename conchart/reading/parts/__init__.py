@@ -9,7 +9,7 @@ read once more in one piece (``stitch``). The union numbers streams and frames a
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,16 +17,21 @@ from typing import Any
 
 from conchart.errors import ConchartError, TaskError
 from conchart.files.paths import temporary_folder
-from conchart.parts.cutting import Part, cut, grouped
-from conchart.parts.joining import join
-from conchart.parts.kept import kept_parts
-from conchart.parts.model import MOST_TORN, Surveyed, Wanted, clock_steps_between
-from conchart.parts.sharing import Shared, share
-from conchart.parts.survey import spill, stitch, survey
+from conchart.reading import one_process
+from conchart.reading.knowledge import Knowledge
+from conchart.reading.options import Progress, ReadOptions
+from conchart.reading.parts.cutting import Part, cut, grouped
+from conchart.reading.parts.executors import tasks_of
+from conchart.reading.parts.joining import join
+from conchart.reading.parts.kept import kept_parts
+from conchart.reading.parts.model import MOST_TORN, Surveyed, clock_steps_between
+from conchart.reading.parts.sharing import Shared, share
+from conchart.reading.parts.survey import spill, stitch, survey
 from conchart.reading.selection import DETAILED
+from conchart.reading.source import Source
 from conchart.store.tables import Tables
 
-__all__ = ["NotInParts", "Wanted", "read_parts"]
+__all__ = ["NotInParts", "read", "read_parts"]
 
 _GROUP_BYTES = 64 << 20
 """Small files are put together up to this size."""
@@ -36,41 +41,45 @@ class NotInParts(Exception):  # noqa: N818  (not an error: it is read in one pie
     """One process has to read these captures; the text says why."""
 
 
-def read_parts(
-    tables: Tables,
-    paths: Sequence[str],
-    wanted: Wanted,
-    executor: Executor,
-    *,
-    pieces: int,
-    folder: Path | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> None:
+def read(tables: Tables, source: Source, options: ReadOptions, knowledge: Knowledge) -> None:
+    """Fill tables by several processes or machines, or by one where that has to be.
+
+    Raises:
+        CaptureError: Nothing could be read.
+        UsageError: The filter does not compile, or no scheduler answers.
+    """
+    options.selection.compiler()  # a wrong filter starts no process
+    try:
+        with tasks_of(options.workers, options.scheduler) as executor:
+            read_parts(tables, source.names, options, executor)
+    except NotInParts:
+        one_process.read(tables, source, options, knowledge)
+
+
+def read_parts(tables: Tables, paths: Sequence[str], options: ReadOptions, executor: Executor) -> None:
     """Read captures by the processes or machines behind an executor.
 
     Args:
         tables: Empty ones, which are being filled.
         paths: Files and URLs, in the order of their times.
-        wanted: Which packets, and how.
+        options: How to read. A single file may be cut into as many parts as there are ``workers``, and so many tasks
+            stitch. ``progress`` is called after each part.
         executor: Runs tasks. Each task is a pure function of files: it may run twice.
-        pieces: Into how many parts a single file may be cut, and how many tasks stitch.
-        folder: Where the parts are kept, for a later run to take up; on a cluster every machine must see it. Parts of
-            files that did not change since are not read again.  [default: a temporary folder]
-        progress: Called after each part with the bytes and packets read so far.
 
     Raises:
         NotInParts: The captures need one process, because their clock steps, or because they are small.
         CaptureError: Nothing could be read.
     """
-    with _folder(folder) as work:
+    pieces, task = options.workers, options.of_task(options.workers)
+    with _folder(options.parts) as work:
         single = [part for number, path in enumerate(paths) for part in cut(number, path, pieces)]
         most = min(_GROUP_BYTES, sum(part.size for part in single) // (2 * pieces))
-        surveyed = list(_surveyed(executor, grouped(single, most), wanted, work, progress))
+        surveyed = list(_surveyed(executor, grouped(single, most), task, work, options.progress))
         if any(one.overlaps for one in surveyed):  # flows of files that overlap are kept apart, part by part
-            surveyed = list(_surveyed(executor, single, wanted, work, progress))
+            surveyed = list(_surveyed(executor, single, task, work, options.progress))
         if any(one.clock_steps for one in surveyed) or any(map(clock_steps_between, surveyed, surveyed[1:])):
             raise NotInParts("the clock steps in one of the captures")
-        if not wanted.packets and sum(one.selected for one in surveyed) <= DETAILED:
+        if not options.packets and sum(one.selected for one in surveyed) <= DETAILED:
             raise NotInParts("there are so few packets that all of their details are kept")
         if any(one.torn_at_end for one in surveyed):
             raise NotInParts("a capture could not be cut where a packet begins")
@@ -79,30 +88,30 @@ def read_parts(
         shared = share(surveyed, pieces, work)
         if shared.moved:
             raise NotInParts("a QUIC client may have changed its port from one part to another")
-        stitched = _stitched(executor, surveyed, shared, wanted, work) if shared.parts else []
+        stitched = _stitched(executor, surveyed, shared, task, work) if shared.parts else []
         join(tables, surveyed, stitched, shared)
 
 
 @contextmanager
-def _folder(folder: Path | None) -> Iterator[Path]:
+def _folder(folder: str | None) -> Iterator[Path]:
     if folder is None:
         with temporary_folder(os.environ.get("TMPDIR")) as work:
             yield work
     else:
-        folder.mkdir(parents=True, exist_ok=True)
-        yield folder
+        (work := Path(folder)).mkdir(parents=True, exist_ok=True)
+        yield work
 
 
 def _surveyed(
-    executor: Executor, parts: Sequence[Part], wanted: Wanted, work: Path, progress: Callable[[int, int], None] | None
+    executor: Executor, parts: Sequence[Part], task: ReadOptions, work: Path, progress: Progress | None
 ) -> Iterator[Surveyed]:
     """Give what each part holds, in the order of the parts."""
     parts = [part.placed(place) for place, part in enumerate(parts)]
-    known = kept_parts(parts, wanted, work)
+    known = kept_parts(parts, task, work)
     with _cancelled_on_error() as running:
         for part in parts:
             if part.number not in known:
-                running.append(executor.submit(survey, part, wanted, work))
+                running.append(executor.submit(survey, part, task, work))
         read = packets = 0
         for future in as_completed(running):
             one = future.result()
@@ -114,7 +123,7 @@ def _surveyed(
 
 
 def _stitched(
-    executor: Executor, surveyed: Sequence[Surveyed], shared: Shared, wanted: Wanted, work: Path
+    executor: Executor, surveyed: Sequence[Surveyed], shared: Shared, task: ReadOptions, work: Path
 ) -> list[Surveyed]:
     """Read the flows that parts share, each in one piece."""
     with _cancelled_on_error() as running:
@@ -122,12 +131,12 @@ def _stitched(
         for part in shared.parts:
             one = surveyed[part]
             flows = shared.flows_of(part)
-            running.append(executor.submit(spill, one, flows, shared.files, first_frames[part], wanted, work))
+            running.append(executor.submit(spill, one, flows, shared.files, first_frames[part], task, work))
         spilled = dict(zip(shared.parts, (future.result() for future in running), strict=True))
         running.clear()
         for number, (parts, file) in enumerate(shared.stitches):
             pieces = [spilled[part][file] for part in parts]
-            running.append(executor.submit(stitch, number, pieces, shared.kept(parts, file), wanted, work))
+            running.append(executor.submit(stitch, number, pieces, shared.kept(parts, file), task, work))
         return [future.result() for future in running]
 
 

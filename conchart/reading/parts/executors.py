@@ -75,7 +75,7 @@ def _start(pool: ProcessPoolExecutor, workers: int) -> None:
 
 def _start_up() -> None:
     """Load what every task needs."""
-    import conchart.parts.survey  # noqa: F401
+    import conchart.reading.parts.survey  # noqa: F401
 
 
 @contextmanager

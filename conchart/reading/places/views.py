@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from conchart.parts.model import CORE, Surveyed, files_of
+from conchart.reading.parts.model import CORE, Surveyed, files_of
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
 

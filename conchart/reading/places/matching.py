@@ -19,7 +19,7 @@ that is not enough, the IP identification decides, which some address translator
 from collections.abc import Sequence
 
 from conchart import _native
-from conchart.places.views import Place
+from conchart.reading.places.views import Place
 from conchart.store.tables import Rows, Tables
 
 _LOOK_ALIKE = 4

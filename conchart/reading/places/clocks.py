@@ -20,8 +20,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from conchart import _native
-from conchart.places.alike import pair_places
-from conchart.places.views import Place
+from conchart.reading.places.alike import pair_places
+from conchart.reading.places.views import Place
 from conchart.store.tables import Rows, Tables
 
 Step = tuple[int, int]
