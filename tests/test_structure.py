@@ -95,10 +95,10 @@ BULK = ("", ".ladders", ".packed", ".page", ".predictions", ".swimlanes")
 """Modules of the page that write whole tables, or hand them on."""
 
 
-def test_terminal_and_page_know_the_report_and_no_tables() -> None:
+def test_what_is_shown_comes_from_the_report_and_no_tables() -> None:
     """What they show can be made by hand; whatever they say is a value that another output may say, too."""
     bulk = {f"conchart.outputs.page{name}" for name in BULK}
-    faces = ("conchart.outputs.terminal", "conchart.outputs.page")
+    faces = tuple(f"conchart.outputs.{face}" for face in ("page", "pictures", "terminal"))
     shown = {module for module in modules() if module.startswith(faces)} - bulk
     assert len(shown) > 15
     for module in shown:

@@ -32,6 +32,7 @@ from conchart.report.request_paths import Journey, journeys
 from conchart.report.servers import Alike, Server, Totals
 from conchart.report.splits import Splits, splits
 from conchart.report.stalls import StallCost
+from conchart.report.swimlanes import Swimlanes, swimlanes
 from conchart.report.unjudged import Unjudged
 from conchart.report.verdict import Verdict
 from conchart.store.tables import Tables
@@ -206,6 +207,11 @@ class Report:
     def axis(self) -> TimeAxis:
         """The time axis of all connections."""
         return time_axis(self._tables)
+
+    @cached_property
+    def swimlanes(self) -> Swimlanes:
+        """All connections by server and time, with what happened on each."""
+        return swimlanes(self._tables, self.axis, names=self.names)
 
     def lanes(self, room: int) -> list[Lane]:
         """Give the connections for so many lines, those whose users waited longest: by server and time."""
