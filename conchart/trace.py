@@ -34,6 +34,7 @@ from conchart.reading.proxies import given_proxies, require_seen
 from conchart.reading.selection import DETAILED, selection
 from conchart.reading.source import Source
 from conchart.reading.strategy import strategy_for
+from conchart.report.report import report_of
 from conchart.store.memory import no_room, spill_folder, table_limit
 from conchart.store.saved import read_saved
 from conchart.store.sql import literal
@@ -399,14 +400,16 @@ class Trace(Tables):
         """
         from conchart.outputs.notebook import chart  # not above: nothing else needs Plotly, which takes a while
 
-        return chart(self, most=most)
+        with report_of(self) as report:
+            return chart(report, most=most)
 
     def _repr_html_(self) -> str:
         """Show the answer at the end of a notebook's cell."""
         from conchart.outputs.notebook import as_html
 
         try:
-            return as_html(self)
+            with report_of(self) as report:
+                return as_html(report)
         except duckdb.ConnectionException:
             return "<p>This trace is closed.</p>"
 

@@ -13,6 +13,7 @@ import pytest
 
 import conchart
 from conchart.outputs.pictures.picture import draw_empty
+from conchart.report.report import report_of
 from tests.conftest import ROOT, logs_of, places_of
 from tests.lessons.keys import FIGURES, GIVEN
 
@@ -87,7 +88,8 @@ def test_each_lesson_has_lanes_to_draw_on_and_the_key_has_none(folder: Path) -> 
 
 def test_lanes_to_draw_on_have_handshakes_of_tcp_and_no_other_phase(tmp_path: Path) -> None:
     with conchart.read(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap") as trace:
-        draw_empty(trace, tmp_path / "lanes.svg")
+        with report_of(trace) as report:
+            draw_empty(report, tmp_path / "lanes.svg")
         ((opened,),) = trace.sql("SELECT count(*) FROM phases WHERE kind = 'syn'").fetchall()
         ((ports,),) = trace.sql("SELECT list(client_port) FROM connections").fetchall()
     svg = (tmp_path / "lanes.svg").read_text(encoding="utf-8")

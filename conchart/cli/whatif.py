@@ -14,6 +14,7 @@ from conchart.outputs.predictions import SUFFIXES, check, write
 from conchart.outputs.terminal.predictions import print_prediction
 from conchart.questions.predict import Change, predict
 from conchart.questions.predict.sentences import headline
+from conchart.report.report import report_of
 from conchart.words.printable import printable
 from conchart.words.units import parse_duration
 
@@ -68,8 +69,9 @@ def whatif(
         check(Path(output))
     with read_captures(captures, reading) as trace:
         prediction = predict(trace, change)
-        for output in outputs:
-            write(prediction, trace, Path(output))
-            click.echo(f"Wrote {printable(output)}: {headline(prediction)}")
+        with report_of(trace) as report:
+            for output in outputs:
+                write(prediction, report, Path(output))
+                click.echo(f"Wrote {printable(output)}: {headline(prediction)}")
         if not outputs:
             print_on(terminal(), partial(print_prediction, prediction))

@@ -23,15 +23,24 @@ from conchart.outputs.formats.qlog import dump_qlog, dump_sqlog
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page import prepare_page, write_page
 from conchart.outputs.pictures import check_drawing, write_png, write_svg
-from conchart.report.report import report_of
+from conchart.report.report import Report, report_of
 from conchart.store.tables import Tables
 
 
-def _write_text(tables: Tables, path: Path, options: DrawOptions) -> None:
+def _write_text(report: Report, path: Path, options: DrawOptions) -> None:
     from conchart.outputs.terminal import write_text  # not above: nothing else needs rich, which takes a while
 
-    with report_of(tables, names=options.names) as report:
-        write_text(report, path, options)
+    write_text(report, path, options)
+
+
+def _told(write: Callable[[Report, Path, DrawOptions], None]) -> Callable[[Tables, Path, DrawOptions], None]:
+    """Have what is written of a report written of tables."""
+
+    def writing(tables: Tables, path: Path, options: DrawOptions) -> None:
+        with report_of(tables, names=options.names) as report:
+            write(report, path, options)
+
+    return writing
 
 
 ONE_TABLE: dict[str, Callable[[Tables, str, Path], None]] = {".csv": write_csv, ".parquet": write_parquet}
@@ -39,9 +48,9 @@ FOLDERS: dict[str, Callable[[Tables, Path], None]] = {".tables": write_folder}
 WHOLE_TRACE: dict[str, Callable[[Tables, Path], None]] = {".duckdb": write_duckdb}
 DRAWN: dict[str, Callable[[Tables, Path, DrawOptions], None]] = {
     ".html": write_page,
-    ".txt": _write_text,
-    ".svg": write_svg,
-    ".png": write_png,
+    ".txt": _told(_write_text),
+    ".svg": _told(write_svg),
+    ".png": _told(write_png),
     ".pcapng": write_pcapng,
 }
 DOCUMENTS: dict[str, Callable[[Tables, IO[str]], None]] = {

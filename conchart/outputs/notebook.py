@@ -1,18 +1,19 @@
 """What a notebook shows: the answer of a trace as a table, the lanes as a figure of Plotly's.
 
-In: a trace. Out: HTML, a ``plotly.graph_objects.Figure``. The page has everything; this is for a look between two
+In: a report. Out: HTML, a ``plotly.graph_objects.Figure``. The page has everything; this is for a look between two
 queries, and for figures that somebody changes.
 """
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 from conchart.errors import MissingToolError, UsageError
-from conchart.report.axis import first_instant
-from conchart.report.report import report_of
-from conchart.store.tables import Tables
+from conchart.report.connections import Connection, Phase
+from conchart.report.report import Report
 from conchart.words.phases import PHASES
-from conchart.words.printable import printable
+from conchart.words.printable import endpoint, printable
 from conchart.words.units import SECOND, count_of, format_ns
 
 if TYPE_CHECKING:
@@ -24,25 +25,13 @@ MOST_PHASES = 20_000
 """Bars of a figure: a browser draws more of them too slowly."""
 _LANE_PX, _FRAME_PX = 18, 160
 
-_LANES = """
-    SELECT stream, client_ip || ':' || client_port AS client,
-        coalesce(server_name, server_ip) || ':' || server_port AS server
-    FROM connections ORDER BY waited_ns DESC NULLS LAST, stream LIMIT ?
-"""
-_BARS = """
-    SELECT stream, kind, start_at - ?, end_at - start_at, start_frame, end_frame, inferred
-    FROM phases WHERE list_contains(?, stream) AND end_at > start_at ORDER BY start_at, stream LIMIT ?
-"""
-_TIMES = """
-    SELECT kind, sum(end_at - start_at)::BIGINT AS ns FROM phases GROUP BY kind ORDER BY ns DESC, kind
-"""
 
-
-def as_html(tables: Tables) -> str:
+def as_html(report: Report) -> str:
     """Give the answer as a small table: waits, the worst findings, the time in each phase."""
-    with report_of(tables) as report:
-        told = report.verdict
-    connections = tables.count("connections")
+    told = report.verdict
+    phases: Counter[str] = Counter()
+    for (phase, _, _), ns in report.times.items():
+        phases[phase] += ns
     titles = {phase.name: phase.title for phase in PHASES}
     rows = [
         (
@@ -53,9 +42,13 @@ def as_html(tables: Tables) -> str:
         )
         for entry in told.entries
     ]
-    rows += [("phase", titles[kind], format_ns(ns), "") for kind, ns in tables.fetch(_TIMES)]
+    rows += [
+        ("phase", titles[kind], format_ns(ns), "")
+        for kind, ns in sorted(phases.items(), key=lambda phase: (-phase[1], phase[0]))
+    ]
     cells = "".join(f"<tr>{''.join(f'<td>{_safe(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    said = f"{count_of(connections, 'connection')}; users waited {format_ns(told.waited_ns)}; {told.quality}"
+    connections = count_of(report.overview.connections, "connection")
+    said = f"{connections}; users waited {format_ns(told.waited_ns)}; {told.quality}"
     return f"<table><caption>{_safe(said)}</caption><tbody>{cells}</tbody></table>"
 
 
@@ -63,7 +56,7 @@ def _safe(text: str) -> str:
     return escape(printable(text))
 
 
-def chart(tables: Tables, *, most: int = MOST_CONNECTIONS) -> "Figure":
+def chart(report: Report, *, most: int = MOST_CONNECTIONS) -> "Figure":
     """Draw a lane per connection, coloured by phase, those whose users waited the longest.
 
     Raises:
@@ -76,11 +69,10 @@ def chart(tables: Tables, *, most: int = MOST_CONNECTIONS) -> "Figure":
         from plotly import graph_objects
     except ImportError:
         raise MissingToolError("a chart needs Plotly: pip install 'conchart[charts]'") from None
-    lanes = {
-        stream: _safe(f"{stream} · {client} → {server}") for stream, client, server in tables.fetch(_LANES, [most])
-    }
-    origin = first_instant(tables)
-    bars = tables.fetch(_BARS, [origin, list(lanes), MOST_PHASES])
+    lanes = {one.stream: _label(one) for one in report.connections(most)}
+    origin_at = report.axis.origin
+    phases = report.phases(list(lanes), MOST_PHASES)
+    of_kind = {phase: [one for one in phases if one.kind == phase.name] for phase in PHASES}
     figure = graph_objects.Figure(
         [
             graph_objects.Bar(
@@ -88,16 +80,16 @@ def chart(tables: Tables, *, most: int = MOST_CONNECTIONS) -> "Figure":
                 orientation="h",
                 marker=_marker(phase.colour, hatched=phase.hatched),
                 hovertemplate="%{customdata}<extra></extra>",
-                **_columns(lanes, [bar for bar in bars if bar[1] == phase.name], phase.title),
+                **_columns(lanes, bars, phase.title, origin_at),
             )
-            for phase in PHASES
-            if any(bar[1] == phase.name for bar in bars)
+            for phase, bars in of_kind.items()
+            if bars
         ]
     )
     figure.update_layout(
         barmode="overlay",
         bargap=0.25,
-        title=_title(tables, len(lanes), cut=len(bars) == MOST_PHASES),
+        title=_title(report.overview.connections, len(lanes), cut=len(phases) == MOST_PHASES),
         xaxis_title="ms after the first packet",
         yaxis={"autorange": "reversed", "categoryorder": "array", "categoryarray": list(lanes.values()), "title": None},
         height=_FRAME_PX + _LANE_PX * max(len(lanes), 4),
@@ -106,14 +98,20 @@ def chart(tables: Tables, *, most: int = MOST_CONNECTIONS) -> "Figure":
     return figure
 
 
-def _columns(lanes: dict[int, str], bars: list[tuple[Any, ...]], title: str) -> dict[str, list[Any]]:
+def _label(one: Connection) -> str:
+    server = f"{one.name}:{one.server_port}" if one.name else endpoint(one.server_ip, one.server_port)
+    return _safe(f"{one.stream} · {endpoint(one.client_ip, one.client_port)} → {server}")
+
+
+def _columns(lanes: Mapping[int, str], bars: Sequence[Phase], title: str, origin_at: int) -> dict[str, list[Any]]:
     return {
-        "y": [lanes[stream] for stream, *_ in bars],
-        "base": [start / MS for _, _, start, *_ in bars],
-        "x": [ns / MS for _, _, _, ns, *_ in bars],
+        "y": [lanes[bar.stream] for bar in bars],
+        "base": [(bar.start_at - origin_at) / MS for bar in bars],
+        "x": [(bar.end_at - bar.start_at) / MS for bar in bars],
         "customdata": [
-            f"{title}{' (inferred)' if inferred else ''}: {format_ns(ns)}, frames {first} to {last}"
-            for _, _, _, ns, first, last, inferred in bars
+            f"{title}{' (inferred)' if bar.inferred else ''}: {format_ns(bar.end_at - bar.start_at)}, "
+            f"frames {bar.start_frame} to {bar.end_frame}"
+            for bar in bars
         ],
     }
 
@@ -122,8 +120,7 @@ def _marker(colour: str, *, hatched: bool) -> dict[str, Any]:
     return {"color": colour, "line": {"width": 0}} | ({"pattern": {"shape": "/"}} if hatched else {})
 
 
-def _title(tables: Tables, shown: int, *, cut: bool) -> str:
-    total = tables.count("connections")
+def _title(total: int, shown: int, *, cut: bool) -> str:
     told = count_of(total, "connection")
     of_all = f"{shown} of {told}, the longest waits" if shown < total else told
     return f"{of_all}; only the first {MOST_PHASES:,} phases" if cut else of_all

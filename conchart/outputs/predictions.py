@@ -1,6 +1,6 @@
 """Files made from a prediction: the format by suffix, written whole or not at all.
 
-In: a :class:`~conchart.questions.predict.Prediction`, a path. Out: the file.
+In: a :class:`~conchart.questions.predict.Prediction`, a report of the capture, a path. Out: the file.
 """
 
 import json
@@ -13,8 +13,8 @@ from conchart.outputs.terminal.predictions import print_prediction
 from conchart.outputs.terminal.sheet import plain_console
 from conchart.questions.predict import Bar, Prediction, Side
 from conchart.questions.predict.sentences import assumptions, question
+from conchart.report.report import Report
 from conchart.store.schema import SCHEMA_VERSION
-from conchart.store.tables import Tables
 
 SUFFIXES = (".html", ".json", ".txt")
 
@@ -30,7 +30,7 @@ def check(path: Path) -> None:
         raise UsageError(f"cannot write {path}: {given}; conchart whatif writes {' '.join(SUFFIXES)}")
 
 
-def write(prediction: Prediction, tables: Tables, path: Path) -> None:
+def write(prediction: Prediction, report: Report, path: Path) -> None:
     """Write ``path`` in the format of its suffix.
 
     Raises:
@@ -48,7 +48,7 @@ def write(prediction: Prediction, tables: Tables, path: Path) -> None:
             case _:
                 from conchart.outputs.page.predictions import render
 
-                sink.write(render(prediction, tables))
+                sink.write(render(prediction, report))
 
 
 def _document(prediction: Prediction) -> dict[str, Any]:

@@ -67,9 +67,10 @@ def tallies(tables: Tables) -> Tallies:
     )
 
 
-def times(tables: Tables) -> frozenset[tuple[str, str | None, str | None]]:
-    """Give the kinds of time that there are: phase, and kind and detail of the stall that explains it, if one does."""
-    return frozenset(tables.fetch(f"SELECT DISTINCT phase, kind, {DETAIL} FROM times WHERE total_ns > 0"))
+def times(tables: Tables) -> dict[tuple[str, str | None, str | None], int]:
+    """Say how long each kind of time is: phase, and kind and detail of the stall that explains it, if one does."""
+    query = f"SELECT phase, kind, {DETAIL}, sum(total_ns)::BIGINT FROM times WHERE total_ns > 0 GROUP BY ALL"
+    return {(phase, kind, detail): ns for phase, kind, detail, ns in tables.fetch(query)}
 
 
 def network(tables: Tables) -> tuple[str, ...]:

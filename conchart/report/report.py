@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import cached_property
 
 from conchart.analysis.sights import first_sights
+from conchart.report import connections as of_one
 from conchart.report import details as each
 from conchart.report import findings as found
 from conchart.report import kinds, logs, partition, path_changes, queries, remarks, servers, stalls, unjudged
@@ -17,6 +18,7 @@ from conchart.report import overview as counts
 from conchart.report import places as of_places
 from conchart.report import verdict as answer
 from conchart.report.axis import TimeAxis, captured_ns, time_axis
+from conchart.report.connections import Connection, Phase
 from conchart.report.delays import Delays, delays
 from conchart.report.details import Details
 from conchart.report.findings import Finding
@@ -31,7 +33,8 @@ from conchart.report.remarks import Remark
 from conchart.report.request_paths import Journey, journeys
 from conchart.report.servers import Alike, Server, Totals
 from conchart.report.splits import Splits, splits
-from conchart.report.stalls import StallCost
+from conchart.report.stalls import StallCost, Stalled
+from conchart.report.swimlanes import Swimlanes, swimlanes
 from conchart.report.unjudged import Unjudged
 from conchart.report.verdict import Verdict
 from conchart.store.tables import Tables
@@ -126,8 +129,8 @@ class Report:
         return stalls.stall_costs(self._tables)
 
     @cached_property
-    def times(self) -> frozenset[tuple[str, str | None, str | None]]:
-        """The kinds of time that there are: phase, and kind and detail of the stall that explains it, if one does."""
+    def times(self) -> Mapping[tuple[str, str | None, str | None], int]:
+        """How long each kind of time is: phase, and kind and detail of the stall that explains it, if one does."""
         return kinds.times(self._tables)
 
     @cached_property
@@ -207,6 +210,11 @@ class Report:
         """The time axis of all connections."""
         return time_axis(self._tables)
 
+    @cached_property
+    def swimlanes(self) -> Swimlanes:
+        """All connections by server and time, with what happened on each."""
+        return swimlanes(self._tables, self.axis, names=self.names)
+
     def lanes(self, room: int) -> list[Lane]:
         """Give the connections for so many lines, those whose users waited longest: by server and time."""
         streams = drawn.costliest(self._tables, self.overview.connections, room)
@@ -215,6 +223,18 @@ class Report:
     def stretches(self, lanes: Sequence[Lane], slots: int) -> dict[int, list[Stretch]]:
         """Give what fills the slots of each lane."""
         return drawn.stretches(self._tables, lanes, self.axis, slots)
+
+    def connections(self, most: int | None = None) -> list[Connection]:
+        """List the connections, the longest wait first; the first ``most`` of them."""
+        return of_one.connections(self._tables, names=self.names, most=most)
+
+    def phases(self, streams: Sequence[int], most: int) -> list[Phase]:
+        """List the phases of connections in the order of time, the first ``most`` of them."""
+        return of_one.phases(self._tables, streams, most)
+
+    def stalled(self, most: int) -> list[Stalled]:
+        """List the stretches in which a next byte did not come, in the order of time; the first ``most`` of them."""
+        return stalls.stalled(self._tables, most)
 
     def details(self) -> Iterator[Details]:
         """Give the facts of each connection."""

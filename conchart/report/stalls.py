@@ -1,4 +1,4 @@
-"""What stalls cost, a sentence per kind. In: the table ``stalled``. Out: :class:`StallCost`.
+"""What stalls cost, a sentence per kind, and where they are. In: the table ``stalled``. Out: plain values.
 
 Stalls explain phases: no time here is to be added to theirs.
 """
@@ -30,6 +30,31 @@ class StallCost:
         where = count_of(self.connections, "connection")
         sure = "" if self.confidence >= _SURE else f" ({format_share(round(100 * self.confidence), 100)} sure)"
         return f"{self.kind.word}: {format_ns(self.total_ns)} on {where}, {self.kind.meaning}{sure}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalled:
+    """A stretch in which the next byte of a connection did not come."""
+
+    stream: int
+    kind: StallKind
+    side: str
+    """Whose byte."""
+    phase: str
+    """As ``phases.kind``."""
+    start_at: int
+    end_at: int
+
+
+def stalled(tables: Tables, most: int) -> list[Stalled]:
+    """List where connections were stalled, in the order of time; the first ``most`` stretches."""
+    query = f"""
+        SELECT stream, kind, {DETAIL} AS detail, side, phase, start_at, end_at FROM stalled
+        ORDER BY start_at, stream LIMIT {most}"""
+    return [
+        Stalled(stream=stream, kind=stall_kind(kind, detail), side=side, phase=phase, start_at=start_at, end_at=end_at)
+        for stream, kind, detail, side, phase, start_at, end_at in tables.fetch(query)
+    ]
 
 
 def stall_costs(tables: Tables) -> list[StallCost]:

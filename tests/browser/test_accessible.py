@@ -13,6 +13,7 @@ from conchart.outputs.page.page import render
 from conchart.outputs.page.predictions import render as render_prediction
 from conchart.questions.compare import compare
 from conchart.questions.predict import Change, predict
+from conchart.report.report import Report
 from tests.browser.conftest import Opened, prefer
 from tests.browser.test_page import wait_for
 from tests.conftest import ROOT
@@ -46,7 +47,7 @@ def comparison() -> str:
 
 def prediction() -> str:
     with conchart.read(CAPTURES / "https-no-keepalive/input.pcap") as trace:
-        return render_prediction(predict(trace, Change(keepalive=True)), trace)
+        return render_prediction(predict(trace, Change(keepalive=True)), Report(trace))
 
 
 @pytest.fixture

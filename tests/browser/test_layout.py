@@ -15,6 +15,7 @@ from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.page import write_html
 from conchart.outputs.page.predictions import render as render_prediction
 from conchart.questions.predict import Change, predict
+from conchart.report.report import Report
 from conchart.words.stalls import COLOURS
 from tests.browser.conftest import Opened, prefer
 from tests.browser.test_page import RANGE, boxes, wait_for
@@ -334,7 +335,7 @@ def test_a_ladder_is_printed_on_two_sheets(explained: Path, driver: webdriver.Ch
 @pytest.mark.parametrize("size", [SCREEN, PHONE])
 def test_nothing_of_a_prediction_is_cut_off(size: tuple[int, int], driver: webdriver.Chrome, tmp_path: Path) -> None:
     with conchart.read(ROOT / CAPTURES["faults"] / "input.pcap") as trace:
-        text = render_prediction(predict(trace, Change(keepalive=True)), trace)
+        text = render_prediction(predict(trace, Change(keepalive=True)), Report(trace))
     (tmp_path / "whatif.html").write_text(text, encoding="utf-8")
     resize(driver, size, mobile=size == PHONE)
     page = Opened(driver, tmp_path / "whatif.html")

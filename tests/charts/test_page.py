@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from conchart.outputs.options import DrawOptions
-from conchart.outputs.page import swimlanes
 from conchart.outputs.page.page import render
+from conchart.report import swimlanes
 from conchart.report.remarks import remarks
 from conchart.words.phases import PHASES
 from tests.charts.story import MS, Story, many

@@ -4,6 +4,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import matplotlib as mpl
@@ -12,8 +13,12 @@ from PIL import Image, ImageColor
 
 import conchart
 from conchart import DrawOptions, Trace, UsageError
+from conchart.outputs.pictures import write_svg
 from conchart.outputs.pictures.picture import DARK, LIGHT
-from conchart.outputs.pictures.picture_rows import LEAST_LANE, Lane, lay_rows
+from conchart.outputs.pictures.picture_rows import LEAST_LANE, lay_rows
+from conchart.report.axis import TimeAxis
+from conchart.report.report import Report
+from conchart.report.swimlanes import Lane, Link, Phases, Stalled, Swimlanes
 from conchart.words.phases import PHASE_BY_NAME, PHASES
 from tests.charts.crowd import crowd
 from tests.conftest import ROOT, analysed, empty_trace
@@ -117,6 +122,43 @@ def test_names_stay_out_where_they_are_not_wanted(tmp_path: Path) -> None:
     with conchart.read(SMALL) as trace:
         drawn(trace, tmp_path, names=False)
     assert "shop.example" not in written(tmp_path)
+
+
+def test_a_picture_is_drawn_without_a_database(tmp_path: Path) -> None:
+    lanes = tuple(
+        Lane(group=0, client="10.0.0.1", label=f"{stream}  10.0.0.1:500{stream}", opened=stream, closed=stream + 100)
+        for stream in range(2)
+    )
+    wait, transfer = (PHASES.index(PHASE_BY_NAME[name]) for name in ("wait", "transfer"))
+    phases = Phases(lane=[0, 0, 1], kind=[wait, transfer, wait], duration=[60, 40, 100], inferred=[False, False, True])
+    held = Stalled(lane=1, word="held", idle=False, start=20, duration=30)
+    parts: dict[str, object] = {
+        "files": (),
+        "overview": SimpleNamespace(connections=5),
+        "captured_ns": 101,
+        "servers": lambda most: [],  # noqa: ARG005
+        "findings": [],
+        "axis": TimeAxis(origin=0, span=101, folds=()),
+        "swimlanes": Swimlanes(
+            servers=("10.0.0.9:80  shop.example  (server)",),
+            lanes=lanes,
+            phases=phases,
+            stalls=(held,),
+            links=(Link(lane=0, back_lane=1, at=1), Link(lane=0, back_lane=None, at=1)),
+        ),
+    }
+    write_svg(Report.of(parts), tmp_path / "out.svg", DrawOptions())
+    image = ElementTree.parse(tmp_path / "out.svg").getroot()
+    ((waits_from, waits_until),) = bars(image, "phase-wait")
+    ((transfers_from, _),) = bars(image, "phase-transfer")
+    assert transfers_from == pytest.approx(waits_until)
+    assert len(bars(image, "phase-wait-inferred")) == len(shapes(image, "link-ends")) == 1
+    ((stalled_from, _),) = bars(image, "stalls-held")
+    assert stalled_from > waits_from
+    for text in ("10.0.0.9:80  shop.example  (server)", "1  10.0.0.1:5001", "Findings: none", "inferred"):
+        assert text in written(tmp_path)
+    left_out = "3 connections with less to wait for left out; 1 link between front and backend not drawn"
+    assert left_out in written(tmp_path)
 
 
 @pytest.mark.parametrize("suffix", [".svg", ".png"])

@@ -10,6 +10,7 @@ import conchart
 from conchart.cli import main
 from conchart.outputs.predictions import write
 from conchart.questions.predict import Change, predict
+from conchart.report.report import Report
 from tests.conftest import ROOT
 
 SLOW = str(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap")
@@ -58,7 +59,7 @@ def test_names_from_the_capture_can_do_nothing_on_the_page(tmp_path: Path) -> No
         trace.execute("UPDATE connections SET server_name = $evil", {"evil": evil})
         prediction = predict(trace, Change(keepalive=True, server=evil))
         for suffix in (".html", ".txt"):
-            write(prediction, trace, tmp_path / f"out{suffix}")
+            write(prediction, Report(trace), tmp_path / f"out{suffix}")
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     assert "<script" not in page
     assert "&lt;script&gt;" in page

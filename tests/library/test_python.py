@@ -10,7 +10,6 @@ import pytest
 
 import conchart
 from conchart import MissingToolError, Trace, UsageError
-from conchart.outputs.notebook import chart
 from conchart.words.phases import PHASES
 from tests.conftest import ROOT
 
@@ -115,7 +114,7 @@ def test_a_chart_without_plotly_names_the_extra(story: Trace, monkeypatch: pytes
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "plotly", None)
     with pytest.raises(MissingToolError, match=r"conchart\[charts\]"):
-        chart(story)
+        story.chart()
 
 
 QUERY = "SELECT stream, number, request_at, wait_ns, protocol FROM exchanges ORDER BY stream, number"

@@ -21,11 +21,11 @@ from conchart.outputs.options import DrawOptions
 from conchart.outputs.page import comparison, page
 from conchart.outputs.page.document import LOADING
 from conchart.outputs.page.packed import Packer, compress_json, counted_from
-from conchart.outputs.page.swimlanes import drawn_lanes, swimlanes
-from conchart.outputs.pictures.picture import picture_lanes
+from conchart.outputs.page.swimlanes import swimlanes
 from conchart.outputs.pictures.picture_rows import clients_of
 from conchart.reading.options import VIEWPOINTS
-from conchart.report.axis import time_axis
+from conchart.report.report import Report
+from conchart.report.swimlanes import drawn_lanes
 from conchart.words.printable import printable
 from tests.conftest import ROOT, capture_of, empty_trace, name_of
 
@@ -190,8 +190,8 @@ def _seen(path: Path) -> dict[str, object]:
 
 def _shared(trace: Trace) -> list[list[dict[str, object]]]:
     """Give by server and client the streams in each lane."""
+    lanes = Report(trace).swimlanes.lanes
     with drawn_lanes(trace):
-        lanes = picture_lanes(trace, time_axis(trace), names=True)
         streams = [stream for (stream,) in trace.fetch("SELECT stream FROM drawn ORDER BY lane")]
     servers = [[place for place, _ in same] for _, same in groupby(enumerate(lanes), key=lambda lane: lane[1].group)]
     return [

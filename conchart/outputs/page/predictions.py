@@ -1,10 +1,10 @@
 """The page of a prediction: two timelines on one scale, the totals, and the assumptions.
 
-In: a :class:`~conchart.questions.predict.Prediction`, the tables that it was made of. Out: the text of one HTML
-file, which runs no script and loads nothing. Text from the capture is escaped by Jinja2, as on the other page.
+In: a :class:`~conchart.questions.predict.Prediction`, a report of the capture. Out: the text of one HTML file, which
+runs no script and loads nothing. Text from the capture is escaped by Jinja2, as on the other page.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from jinja2 import Environment, StrictUndefined
@@ -14,13 +14,12 @@ from conchart.outputs.page.document import page_style, resource
 from conchart.outputs.page.page import title_of
 from conchart.questions.predict import Bar, Prediction, Side
 from conchart.questions.predict.sentences import assumptions, comparison, headline, question
+from conchart.report.connections import Connection
 from conchart.report.report import Report
-from conchart.report.rows import rows
-from conchart.store.tables import Tables
 from conchart.version import version
 from conchart.words.phases import PHASES
 from conchart.words.printable import endpoint
-from conchart.words.stalls import DETAIL, StallKind, stall_kind
+from conchart.words.stalls import StallKind
 from conchart.words.units import count_of, format_ns, format_tick, tick_step
 
 MAX_LANES = 120
@@ -36,10 +35,6 @@ LANE = 14
 _MOST_TICKS = 8
 _EDGE = 4
 """Units of a lane's height that mark a stall."""
-_STALLED = f"""
-    SELECT stream, kind, {DETAIL} AS detail, side, phase, start_at, end_at, opened_at
-    FROM stalled JOIN (SELECT stream, opened_at FROM connections) USING (stream)
-    ORDER BY start_at, stream LIMIT {MAX_BARS}"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +63,15 @@ class Timeline:
     """What is left out; empty where everything is drawn."""
 
 
-def render(prediction: Prediction, tables: Tables) -> str:
+def render(prediction: Prediction, report: Report) -> str:
     """Return the page as text, to be encoded as UTF-8."""
-    report = Report(tables)
     environment = Environment(autoescape=True, undefined=StrictUndefined)
     template = environment.from_string(resource("templates", "whatif.html.j2"))
     span_ns = max(prediction.measured.total_ns, prediction.predicted.total_ns, 1)
     step = tick_step(span_ns, _MOST_TICKS)
-    titles = _titles(tables)
-    stalled = list(_stalls(tables, prediction.measured, span_ns, titles))
+    connections = {one.stream: one for one in report.connections()}
+    titles = {stream: _title(one) for stream, one in connections.items()}
+    stalled = list(_stalls(report, connections, prediction.measured, span_ns))
     drawn = {bar.phase for side in (prediction.measured, prediction.predicted) for bar in side.bars}
     page: str = template.render(
         question=question(prediction.change),
@@ -113,28 +108,28 @@ class _Stall:
     words: str
 
 
-def _stalls(tables: Tables, side: Side, span_ns: int, titles: dict[int, str]) -> Iterator[_Stall]:
+def _stalls(report: Report, connections: Mapping[int, Connection], side: Side, span_ns: int) -> Iterator[_Stall]:
     """Give what was stalled, moved to the client's end as all of its connection is."""
     first: dict[int, int] = {}
     for bar in side.bars:
         first[bar.stream] = min(bar.start_at, first.get(bar.stream, bar.start_at))
-    for row in rows(tables, _STALLED):
-        kind = stall_kind(row["kind"], row["detail"])
-        if row["stream"] not in first or row["phase"] in ("close", "unseen"):
+    for one in report.stalled(MAX_BARS):
+        if one.stream not in first or one.phase in ("close", "unseen"):
             continue
+        connection = connections[one.stream]
         # What the client sends left it earlier than it was captured, and what the server sends arrives later.
-        earlier_ns = row["opened_at"] - first[row["stream"]]
-        moved_ns = earlier_ns if row["side"] == "server" else -earlier_ns
-        begins_ns = row["start_at"] + moved_ns - side.start_at
-        took_ns = row["end_at"] - row["start_at"]
-        where = f"from {format_ns(begins_ns)}: {kind.meaning}"
+        earlier_ns = connection.opened_at - first[one.stream]
+        moved_ns = earlier_ns if one.side == "server" else -earlier_ns
+        begins_ns = one.start_at + moved_ns - side.start_at
+        took_ns = one.end_at - one.start_at
+        where = f"from {format_ns(begins_ns)}: {one.kind.meaning}"
         yield _Stall(
-            stream=row["stream"],
-            kind=kind,
-            idle=row["phase"] == "idle",
+            stream=one.stream,
+            kind=one.kind,
+            idle=one.phase == "idle",
             begins_ns=min(begins_ns, span_ns),
             took_ns=took_ns,
-            words=f"{titles.get(row['stream'], '')}: {kind.word} {format_ns(took_ns)}, {where}",
+            words=f"{_title(connection)}: {one.kind.word} {format_ns(took_ns)}, {where}",
         )
 
 
@@ -190,10 +185,6 @@ def _mark(stall: _Stall, y: int, span_ns: int) -> Rect:
     )
 
 
-def _titles(tables: Tables) -> dict[int, str]:
-    """Say of each connection which it is."""
-    query = "SELECT stream, server_ip, server_port, coalesce(server_name, '') AS name FROM connections"
-    return {
-        row["stream"]: f"{row['stream']}: {endpoint(row['server_ip'], row['server_port'])} {row['name']}".rstrip()
-        for row in rows(tables, query)
-    }
+def _title(one: Connection) -> str:
+    """Say which connection it is."""
+    return f"{one.stream}: {endpoint(one.server_ip, one.server_port)} {one.name}".rstrip()

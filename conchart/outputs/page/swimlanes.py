@@ -3,10 +3,10 @@
 In: a trace. Out: columns, packed. Times are whole nanoseconds since the capture's first packet: as a number in a
 browser they stay exact for 104 days, which nanoseconds since the epoch would not.
 
-Nothing is left out of a page that a browser can hold. Beyond :data:`MAX_LANES` connections, :data:`MAX_PHASES` phases,
-:data:`MAX_EXCHANGES` requests, :data:`MAX_LINKS` links, :data:`MAX_STALLS` stalls, :data:`MAX_PACKETS` packets and
-:data:`MAX_QUERIES` shapes of queries the page says what it lacks. Of more connections, it draws the first ones of each
-finding and the worst ones of each server, and then those whose users waited the longest. The others are sums
+Nothing is left out of a page that a browser can hold. Beyond the limits of connections, phases, stalls and links in
+:mod:`conchart.report.swimlanes`, :data:`MAX_EXCHANGES` requests, :data:`MAX_PACKETS` packets and :data:`MAX_QUERIES`
+shapes of queries, the page says what it lacks. Of more connections, it draws the first ones of each finding and the
+worst ones of each server, and then those whose users waited the longest. The others are sums
 (:mod:`conchart.outputs.page.left_out`).
 """
 
@@ -22,26 +22,22 @@ from conchart.outputs.page.left_out import left_out
 from conchart.outputs.page.packed import Packer, counted_from
 from conchart.questions.explain.clocks import WHY
 from conchart.report import logs, owners, races, spans, tunnels
+from conchart.report import swimlanes as drawn
 from conchart.report.axis import TimeAxis, time_axis
 from conchart.report.messages import BY_EXCHANGE, are_there
 from conchart.report.queries import ALL, ASKED, BY_SHAPE, are_asked
 from conchart.report.servers import groups
 from conchart.report.splits import STEPS
-from conchart.store.sql import ANSWER, COSTLIEST, GOES_ON, SHAPE, TURNS, UNFINISHED, literal
+from conchart.report.swimlanes import drawn_lanes, link_rows, phase_rows, stall_rows
+from conchart.store.sql import ANSWER, GOES_ON, SHAPE, TURNS, UNFINISHED
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASES
-from conchart.words.stalls import DETAIL, LISTED, STALLS
+from conchart.words.stalls import STALLS
 from conchart.words.units import format_count
 
-MAX_LANES = 250_000
-MAX_PHASES = 2_000_000
 MAX_EXCHANGES = 1_000_000
-MAX_LINKS = 2_000_000
-MAX_STALLS = 1_000_000
 MAX_PACKETS = 1_000_000
 MAX_QUERIES = 10_000
-_OF_EACH = 100
-"""Connections that every server and every finding shows, whatever else the page has to leave out."""
 _LONGEST = 2_000
 """What is said of one packet: a flight has many messages."""
 
@@ -69,8 +65,8 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
     asked, said = are_asked(tables), are_there(tables)
     owned = options.names and owners.are_known(tables)
     parts = {
-        "phases": phase_rows(),
-        "stalls": stall_rows(axis),
+        "phases": phase_rows(_PHASES),
+        "stalls": stall_rows(_stalls(axis)),
         "exchanges": _exchanges(
             names=options.names,
             asked=asked,
@@ -90,7 +86,7 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
     with drawn_lanes(tables), _shapes(tables, asked=asked):
         counts = {
             name: packer.add(name, tables, query)
-            for name, query in {"lanes": lane_rows(axis, names=options.names, owned=owned), **parts}.items()
+            for name, query in {"lanes": _lanes(axis, names=options.names, owned=owned), **parts}.items()
         }
         if counts["lanes"] < total:
             for name, query in left_out(axis).items():
@@ -147,46 +143,7 @@ def kinds_of_stalls() -> list[dict[str, Any]]:
     ]
 
 
-@contextmanager
-def drawn_lanes(tables: Tables) -> Iterator[None]:
-    """Number the lanes from the top: ``drawn`` has their ``stream``, ``lane``, ``group``, as long as the block lasts.
-
-    A lane is kept while the phases of all that cost more leave room, so that one long-lived connection with millions of
-    requests cannot blow up the page; its own phases beyond the limit are cut.
-    """
-    count, phases = tables.count("connections"), tables.count("phases")
-    # Where everything is drawn, the order does not matter, and nobody has to know what findings there are.
-    named = "false"
-    if count > MAX_LANES or phases > MAX_PHASES:
-        named = f"stream IN (SELECT unnest(streams[:{_OF_EACH}]) FROM findings)"
-    tables.execute(
-        f"""
-        CREATE TEMP TABLE ranked AS
-        WITH counted AS (SELECT stream, count(*) AS parts FROM phases GROUP BY stream),
-        placed AS (
-            SELECT server_ip, server_port, row_number() OVER (ORDER BY rank, server_ip, server_port) - 1 AS "group"
-            FROM servers),
-        of_servers AS (
-            SELECT *, {named} OR row_number() OVER (
-                PARTITION BY server_ip, server_port ORDER BY {COSTLIEST}) <= {_OF_EACH} AS is_first
-            FROM connections)
-        SELECT stream, "group"::INTEGER AS "group", opened_at, first_frame, row_number() OVER costly AS cost_rank,
-            coalesce(sum(parts) OVER (costly ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS parts_before
-        FROM of_servers JOIN placed USING (server_ip, server_port) LEFT JOIN counted USING (stream)
-        WINDOW costly AS (ORDER BY is_first DESC, {COSTLIEST});
-        CREATE TEMP TABLE drawn AS
-        SELECT stream, "group", opened_at AS lane_opened_at, first_frame AS lane_first_frame,
-            (row_number() OVER (ORDER BY "group", opened_at, stream) - 1)::INTEGER AS lane
-        FROM ranked WHERE cost_rank <= {MAX_LANES} AND parts_before < {MAX_PHASES}
-        """
-    )
-    try:
-        yield
-    finally:
-        tables.execute("DROP TABLE drawn; DROP TABLE ranked")
-
-
-def lane_rows(axis: TimeAxis, *, names: bool, owned: bool = False) -> str:
+def _lanes(axis: TimeAxis, *, names: bool, owned: bool = False) -> str:
     """The connections, from the top. Where nothing says who owns their sockets, there are no columns for that."""
     owner = f", {owners.who('client')} AS client_who, {owners.who('server')} AS server_who" if owned else ""
     name = "server_name" if names else "NULL::VARCHAR"
@@ -207,30 +164,17 @@ def lane_rows(axis: TimeAxis, *, names: bool, owned: bool = False) -> str:
         FROM connections JOIN drawn USING (stream) ORDER BY lane"""
 
 
-def phase_rows() -> str:
-    """They touch: where one begins is where the one before ended, and the first where its connection opened."""
-    kinds = " ".join(f"WHEN '{kind.name}' THEN {number}" for number, kind in enumerate(PHASES))
-    end = counted_from("start_frame", "end_frame", "end_frame", "start_frame")
-    return f"""
-        SELECT lane, (CASE kind {kinds} END)::UTINYINT AS kind, end_at - start_at AS duration,
-            end_by = 'client' AS end_up, start_frame, {end}, coalesce(inferred, false) AS inferred, exchange
-        FROM phases JOIN drawn USING (stream) ORDER BY lane, start_at, end_at, start_frame LIMIT {MAX_PHASES}"""
+_PHASES = f"""
+    end_by = 'client' AS end_up, start_frame, {counted_from("start_frame", "end_frame", "end_frame", "start_frame")},
+    coalesce(inferred, false) AS inferred, exchange"""
 
 
-def stall_rows(axis: TimeAxis) -> str:
-    """Where bytes were kept from coming."""
-    kinds = " ".join(
-        f"WHEN kind = '{kind.name}' {'' if kind.detail is None else f'AND detail = {literal(kind.detail)}'} THEN {n}"
-        for n, kind in sorted(enumerate(STALLS), key=lambda told: told[1].detail is None)
-    )
+def _stalls(axis: TimeAxis) -> str:
     return f"""
-        SELECT lane, (CASE {kinds} END)::UTINYINT AS kind, side, {axis.place("start_at")} AS start,
-            end_at - start_at AS duration, start_by = 'client' AS start_up, end_by = 'client' AS end_up,
-            start_frame, released_frame, end_frame, ack_delay_ns,
-            round(100 * confidence)::UTINYINT AS confidence,
-            coalesce(unfinished, false) AND stream IN (SELECT stream FROM connections WHERE {GOES_ON}) AS unfinished
-        FROM (SELECT * REPLACE ({DETAIL} AS detail) FROM {LISTED}) JOIN drawn USING (stream)
-        ORDER BY lane, start_at LIMIT {MAX_STALLS}"""
+        side, {axis.place("start_at")} AS start, end_at - start_at AS duration,
+        start_by = 'client' AS start_up, end_by = 'client' AS end_up,
+        start_frame, released_frame, end_frame, ack_delay_ns, round(100 * confidence)::UTINYINT AS confidence,
+        coalesce(unfinished, false) AND stream IN (SELECT stream FROM connections WHERE {GOES_ON}) AS unfinished"""
 
 
 _RACES = f"""
@@ -298,22 +242,6 @@ def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool, traced:
         ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
 
-def link_rows() -> str:
-    """What one front caused is in the order in which it was charged with the front's wait."""
-    return f"""
-        SELECT drawn.lane, front_exchange AS exchange, backs.lane AS back_lane, back_stream, back_exchange, method,
-            round(100 * confidence)::UTINYINT AS confidence, {", ".join(f"{step.name}_ns" for step in STEPS)}
-        FROM links JOIN drawn ON drawn.stream = front_stream
-        LEFT JOIN drawn backs ON backs.stream = back_stream
-        LEFT JOIN (SELECT stream AS front_stream, number AS front_exchange, response_at AS until_at FROM exchanges)
-            USING (front_stream, front_exchange)
-        LEFT JOIN (SELECT stream AS back_stream, number AS back_exchange, response_at FROM exchanges)
-            USING (back_stream, back_exchange)
-        ORDER BY drawn.lane, front_exchange, CASE WHEN response_at <= until_at THEN response_at END NULLS FIRST,
-            back_stream, back_exchange
-        LIMIT {MAX_LINKS}"""
-
-
 def _handshakes(*, names: bool) -> str:
     sni = "sni" if names else "NULL::VARCHAR AS sni"
     hello = counted_from("lanes.opened", "hello", "hello_at", "lane_opened_at")
@@ -343,10 +271,10 @@ def _limits(tables: Tables, total: int, counts: dict[str, int]) -> Iterator[str]
             "findings count all. The others: conchart query CAPTURE 'FROM connections ORDER BY waited_ns DESC'."
         )
     for name, limit in (
-        ("phases", MAX_PHASES),
-        ("stalls", MAX_STALLS),
+        ("phases", drawn.MAX_PHASES),
+        ("stalls", drawn.MAX_STALLS),
         ("exchanges", MAX_EXCHANGES),
-        ("links", MAX_LINKS),
+        ("links", drawn.MAX_LINKS),
         ("packets", MAX_PACKETS),
     ):
         if counts.get(name) == limit:

@@ -1,14 +1,13 @@
 """Pictures for slides: SVG and PNG. matplotlib draws them, and is imported only when asked for.
 
-In: the tables of a trace. Out: the file.
+In: a report. Out: the file.
 """
 
 from pathlib import Path
 
-from conchart.analysis.sights import once
 from conchart.errors import UsageError
 from conchart.outputs.options import DrawOptions
-from conchart.store.tables import Tables
+from conchart.report.report import Report
 
 
 def check_drawing(output: Path) -> None:
@@ -26,17 +25,15 @@ def check_drawing(output: Path) -> None:
         ) from None
 
 
-@once
-def write_svg(tables: Tables, path: Path, options: DrawOptions) -> None:
+def write_svg(report: Report, path: Path, options: DrawOptions) -> None:
     """Draw the lanes as SVG."""
     from conchart.outputs.pictures.picture import draw_svg
 
-    draw_svg(tables, path, options)
+    draw_svg(report, path, options)
 
 
-@once
-def write_png(tables: Tables, path: Path, options: DrawOptions) -> None:
+def write_png(report: Report, path: Path, options: DrawOptions) -> None:
     """Draw the lanes as PNG."""
     from conchart.outputs.pictures.picture import draw_png
 
-    draw_png(tables, path, options)
+    draw_png(report, path, options)

@@ -1,7 +1,7 @@
 """The swimlanes as a picture for slides: SVG or PNG, by matplotlib, without a browser.
 
-In: a trace. Out: a file. It has the page's lanes (``swimlanes``), colours and words, as far as they fit: what does not
-is summed up and told. The same trace gives the same picture, whatever matplotlib's settings are; no text is markup.
+In: a report. Out: a file. It has the page's lanes, colours and words, as far as they fit: what does not is summed up
+and told. The same trace gives the same picture, whatever matplotlib's settings are; no text is markup.
 
 Coordinates are pixels of a picture that is 900 high or 1600 wide; a larger one is the same, sharper.
 """
@@ -22,17 +22,14 @@ from matplotlib.font_manager import FontProperties
 
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.page import title_of
-from conchart.outputs.page.swimlanes import drawn_lanes, lane_rows, link_rows, phase_rows, stall_rows
-from conchart.outputs.pictures.picture_rows import GAP, HEADING, LEAST_LABELLED, Lane, Row, lay_rows
-from conchart.report.axis import TimeAxis, time_axis
+from conchart.outputs.pictures.picture_rows import GAP, HEADING, LEAST_LABELLED, Row, lay_rows
+from conchart.report.axis import TimeAxis
 from conchart.report.findings import tally_findings
 from conchart.report.report import Report
-from conchart.report.rows import rows
-from conchart.report.servers import groups, headline, shares
-from conchart.store.tables import Tables
+from conchart.report.servers import headline, shares
+from conchart.report.swimlanes import Link, Stalled, Swimlanes
 from conchart.words.phases import PHASES, PhaseKind
-from conchart.words.printable import endpoint
-from conchart.words.stalls import COLOURS, STALLS, stall_kind
+from conchart.words.stalls import COLOURS
 from conchart.words.units import count_of, format_count, format_ns, format_tick, tick_step
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
@@ -122,37 +119,37 @@ class _Plot:
         return {lane: row for row in self.tracks for lane in row.lanes}
 
 
-def draw_svg(tables: Tables, path: Path, options: DrawOptions) -> None:
+def draw_svg(report: Report, path: Path, options: DrawOptions) -> None:
     """Write the picture as SVG: no dates, and the same ids each time."""
-    _write(tables, path, options, form="svg", about={"Date": None, "Creator": "conchart"})
+    _write(report, path, options, form="svg", about={"Date": None, "Creator": "conchart"})
 
 
-def draw_png(tables: Tables, path: Path, options: DrawOptions) -> None:
+def draw_png(report: Report, path: Path, options: DrawOptions) -> None:
     """Write the picture as PNG."""
-    _write(tables, path, options, form="png", about={"Software": "conchart"})
+    _write(report, path, options, form="png", about={"Software": "conchart"})
 
 
-def draw_empty(tables: Tables, path: Path) -> None:
+def draw_empty(report: Report, path: Path) -> None:
     """Write lanes to draw on, as SVG for paper: axis, labels, where connections opened; no other phase, no answer."""
-    with _settings(), drawn_lanes(tables):
-        ((servers, connections),) = tables.fetch('SELECT count(DISTINCT "group"), count(*) FROM drawn')
-        wanted = servers * (HEADING + GAP) + connections * _ROOM_TO_DRAW
+    drawn = report.swimlanes
+    with _settings():
+        servers = len({lane.group for lane in drawn.lanes})
+        wanted = servers * (HEADING + GAP) + len(drawn.lanes) * _ROOM_TO_DRAW
         options = DrawOptions(size=(_PAPER, round(_TOP_OF_EMPTY + min(wanted, _MOST_EMPTY) + _FOOT)))
         drawing = _Drawing(options, scale=1)
-        if plotted := _plot(drawing, tables, options, top=_TOP_OF_EMPTY):
-            plot, lanes = plotted
+        if plot := _plot(drawing, report, top=_TOP_OF_EMPTY):
             _axis(plot)
             _labels(plot)
             floors = [plot.top + row.top + row.height for row in plot.rows if row.kind != "heading"]
             drawing.lines("lanes", [[(plot.left, y), (plot.right, y)] for y in floors], drawing.theme.soft, 1)
-            _bars(plot, _phases(tables, lanes), only="syn")
+            _bars(plot, _phases(drawn), only="syn")
         _save(drawing, path, form="svg", about={"Date": None, "Creator": "conchart"})
 
 
-def _write(tables: Tables, path: Path, options: DrawOptions, *, form: str, about: dict[str, str | None]) -> None:
-    with _settings(), drawn_lanes(tables):
+def _write(report: Report, path: Path, options: DrawOptions, *, form: str, about: dict[str, str | None]) -> None:
+    with _settings():
         drawing = _Drawing(options)
-        _draw(drawing, tables, options)
+        _draw(drawing, report)
         _save(drawing, path, form=form, about=about)
 
 
@@ -240,37 +237,31 @@ class _Drawing:
         self.axes.add_collection(drawn, autolim=False)
 
 
-def _draw(drawing: _Drawing, tables: Tables, options: DrawOptions) -> None:
-    _title(drawing, Report(tables, names=options.names))
-    if not (plotted := _plot(drawing, tables, options, top=_TOP)):
+def _draw(drawing: _Drawing, report: Report) -> None:
+    _title(drawing, report)
+    if not (plot := _plot(drawing, report, top=_TOP)):
         drawing.text(drawing.width / 2, drawing.height / 2, "no connections", 22, soft=True, align="center")
         return
-    plot, lanes = plotted
-    phases = _phases(tables, lanes)
+    drawn = report.swimlanes
+    phases = _phases(drawn)
     _axis(plot)
     _labels(plot)
     shown = _bars(plot, phases) | _strips(plot, phases)
-    stalled = _stalls(plot, tables)
-    linked, unlinked = _links(plot, tables)
+    stalled = _stalls(plot, drawn.stalls)
+    linked, unlinked = _links(plot, drawn.links)
     _legend(drawing, shown, stalled=stalled, linked=linked)
-    _footnote(plot, tables, len(lanes), unlinked)
+    _footnote(plot, report.overview.connections - len(drawn.lanes), unlinked)
 
 
-def _plot(drawing: _Drawing, tables: Tables, options: DrawOptions, *, top: float) -> tuple[_Plot, list[Lane]] | None:
+def _plot(drawing: _Drawing, report: Report, *, top: float) -> _Plot | None:
     """Lay the lanes below ``top``; None where there are none."""
-    axis = time_axis(tables)
-    lanes = picture_lanes(tables, axis, names=options.names)
-    if not lanes:
+    drawn, axis = report.swimlanes, report.axis
+    if not drawn.lanes:
         return None
-    told = groups(tables, names=options.names)
-    titles = [
-        f"{address}  {title}".rstrip() + f"  ({role})"
-        for address, title, role in zip(told["endpoint"], told["title"], told["role"], strict=True)
-    ]
-    laid = lay_rows(lanes, titles, drawing.height - top - _FOOT)
+    laid = lay_rows(drawn.lanes, drawn.servers, drawing.height - top - _FOOT)
     labels = [drawing.width_of(row.label, _label_size(row)) for row in laid if row.kind == "track" and row.label]
     left = MARGIN + min(_MOST_LABEL, max([_LEAST_LABEL, *labels])) + _BESIDE
-    return _Plot(drawing=drawing, rows=laid, axis=axis, span=max(1, axis.span), left=left, top=top), lanes
+    return _Plot(drawing=drawing, rows=laid, axis=axis, span=max(1, axis.span), left=left, top=top)
 
 
 def _title(drawing: _Drawing, report: Report) -> None:
@@ -304,35 +295,20 @@ def _findings(drawing: _Drawing, report: Report, room: float) -> str:
     return drawing.fit(told, room - drawing.width_of(more, 17), 17) + more
 
 
-def picture_lanes(tables: Tables, axis: TimeAxis, *, names: bool) -> list[Lane]:
-    """Give the connections that :func:`drawn_lanes` chose, in the page's order."""
-    return [
-        Lane(
-            group=row["group"],
-            client=row["client_ip"],
-            label=f"{row['stream']}  {endpoint(row['client_ip'], row['client_port'])}",
-            opened=row["opened"],
-            closed=row["opened"] + row["duration"],
-        )
-        for row in rows(tables, lane_rows(axis, names=names))
-    ]
-
-
-def _phases(tables: Tables, lanes: Sequence[Lane]) -> _Phases:
+def _phases(drawn: Swimlanes) -> _Phases:
     """They touch: the durations say where each begins."""
-    found = tables.sql(phase_rows()).fetchnumpy()
-    lane, duration = np.asarray(found["lane"]), np.asarray(found["duration"], dtype=np.int64)
-    first = np.searchsorted(lane, np.arange(len(lanes) + 1))
-    opened = np.array([lane.opened for lane in lanes], dtype=np.int64)
+    lane, duration = np.asarray(drawn.phases.lane), np.asarray(drawn.phases.duration, dtype=np.int64)
+    first = np.searchsorted(lane, np.arange(len(drawn.lanes) + 1))
+    opened = np.array([lane.opened for lane in drawn.lanes], dtype=np.int64)
     # In one sum over all lanes, what came before a lane is taken off again.
     before = np.concatenate([[0], np.cumsum(duration)])
     start = before[:-1] - before[first[lane]] + opened[lane]
     return _Phases(
         first=first,
-        kind=np.asarray(found["kind"]),
+        kind=np.asarray(drawn.phases.kind),
         start=start,
         end=start + duration,
-        inferred=np.asarray(found["inferred"], dtype=bool),
+        inferred=np.asarray(drawn.phases.inferred, dtype=bool),
     )
 
 
@@ -462,38 +438,29 @@ def _density(phases: _Phases, places: Numbers, edges: Numbers) -> Numbers:
     return np.asarray(np.diff(spent) / np.diff(edges))
 
 
-def _stalls(plot: _Plot, tables: Tables) -> list[str]:
+def _stalls(plot: _Plot, stalls: Sequence[Stalled]) -> list[str]:
     """Draw where lanes were stalled, over a bar's lower edge and all of an idle one; return the words there are."""
-    idled = f"""
-        SELECT lane, kind, detail, {plot.axis.place("start_at")} AS start, end_at - start_at AS duration
-        FROM stalled JOIN drawn USING (stream) WHERE phase = 'idle' ORDER BY ALL"""
-    told = [(STALLS[stall["kind"]].word, False, stall) for stall in rows(tables, stall_rows(plot.axis))]
-    told += [(stall_kind(stall["kind"], stall["detail"]).word, True, stall) for stall in rows(tables, idled)]
     row_of = plot.row_of
     boxes: dict[str, list[Box]] = {}
-    for word, idle, stall in told:
-        if (row := row_of.get(stall["lane"])) and (word in COLOURS or not idle):
-            left, top = plot.x(stall["start"]), plot.top + row.top
-            right = max(plot.x(stall["start"] + stall["duration"]), left + 1)
-            above = 0.14 if idle else 0.6 if row.height < 12 else 0.7
-            boxes.setdefault(word, []).append((left, right, top + above * row.height, top + 0.96 * row.height))
+    for stall in stalls:
+        if (row := row_of.get(stall.lane)) and (stall.word in COLOURS or not stall.idle):
+            left, top = plot.x(stall.start), plot.top + row.top
+            right = max(plot.x(stall.start + stall.duration), left + 1)
+            above = 0.14 if stall.idle else 0.6 if row.height < 12 else 0.7
+            boxes.setdefault(stall.word, []).append((left, right, top + above * row.height, top + 0.96 * row.height))
     for word, drawn in boxes.items():
         plot.drawing.boxes(f"stalls-{word}", drawn, COLOURS.get(word, plot.drawing.theme.ink))
     return sorted(boxes)
 
 
-def _links(plot: _Plot, tables: Tables) -> tuple[bool, int]:
+def _links(plot: _Plot, links: Sequence[Link]) -> tuple[bool, int]:
     """Draw a line from each front to the back that it caused, when that was asked; return how many are not drawn."""
-    found = tables.fetch(
-        f"""
-        SELECT lane, back_lane, {plot.axis.place("asked_at")} FROM (SELECT lane, back_lane,
-            CASE WHEN connect_ns + tls_ns > 0 THEN opened_at ELSE coalesce(request_at, opened_at) END AS asked_at
-        FROM ({link_rows()}) JOIN connections ON stream = back_stream
-        LEFT JOIN exchanges ON exchanges.stream = back_stream AND number = back_exchange)
-        """
-    )
     row_of, drawing = plot.row_of, plot.drawing
-    ends = [(row_of[front], row_of[back], at) for front, back, at in found if front in row_of and back in row_of]
+    ends = [
+        (row_of[link.lane], row_of[link.back_lane], link.at)
+        for link in links
+        if link.lane in row_of and link.back_lane in row_of
+    ]
     if len(ends) > MOST_LINKS:
         ends = []
     lines, tips = [], []
@@ -506,7 +473,7 @@ def _links(plot: _Plot, tables: Tables) -> tuple[bool, int]:
     if ends:
         drawing.lines("links", lines, drawing.theme.soft, 1)
         drawing.shapes("link-ends", np.array(tips), drawing.theme.ink)
-    return bool(ends), len(found) - len(ends)
+    return bool(ends), len(links) - len(ends)
 
 
 def _legend(drawing: _Drawing, shown: Shown, *, stalled: list[str], linked: bool) -> None:
@@ -537,15 +504,14 @@ def _named(drawing: _Drawing, x: float, y: float, title: str) -> float:
     return x + 6 + drawing.width_of(title, 15) + 22
 
 
-def _footnote(plot: _Plot, tables: Tables, drawn: int, unlinked: int) -> None:
+def _footnote(plot: _Plot, left_out: int, unlinked: int) -> None:
     """Say what the picture sums up or lacks."""
     drawing = plot.drawing
     told = []
     if folded := sum(len(row.lanes) for row in plot.strips):
         told.append(f"of {count_of(folded, 'connection')} it is shown how many are in which phase")
-    total = tables.count("connections")
-    if total > drawn:
-        told.append(f"{count_of(total - drawn, 'connection')} with less to wait for left out")
+    if left_out:
+        told.append(f"{count_of(left_out, 'connection')} with less to wait for left out")
     if unlinked:
         told.append(f"{count_of(unlinked, 'link')} between front and backend not drawn")
     text = drawing.fit("; ".join(told), drawing.width - 2 * MARGIN - 90, 13)

@@ -11,6 +11,7 @@ from itertools import groupby
 from typing import Literal
 
 from conchart.outputs.packing import Lanes
+from conchart.report.swimlanes import Lane
 from conchart.words.units import count_of
 
 HEADING = 30.0
@@ -24,19 +25,6 @@ CROWD = 60
 """More connections in a lane than this are too narrow for their steps to be seen."""
 STRIP = 46.0
 MOST_STRIP = 560.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lane:
-    """A connection, in the page's order."""
-
-    group: int
-    """Its server."""
-    client: str
-    label: str
-    opened: int
-    """Nanoseconds after the capture's first packet."""
-    closed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
