@@ -16,7 +16,7 @@ from typing import Any
 from conchart.errors import UsageError
 
 READ_BEFORE = Path(__file__).parent / "rules" / "front-matter.json"
-"""Written by ``pytest tests/findings/test_front_matter.py --update-golden``."""
+"""Written by ``pytest tests/analysis/findings/test_front_matter.py --update-golden``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ import pytest
 from conchart.errors import ConchartError, MissingToolError
 from conchart.questions import dissect as dissecting
 from conchart.questions.dissect import Field, HandshakeMessage, dissect
-from tests.dissecting.captured import CLIENT_HELLO, PATHS, SERVER_HELLO, streams
 from tests.laws.reading import Row, read
+from tests.questions.dissect.captured import CLIENT_HELLO, PATHS, SERVER_HELLO, streams
 
 CERTIFICATE, SERVER_KEY_EXCHANGE, CERTIFICATE_REQUEST = 11, 12, 13
 HELLO_RETRY = "cf21ad74e59a6111be1d8c021e65b891c2a211167abb8c5e079e09e2c8a8339c"

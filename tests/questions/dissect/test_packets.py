@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from conchart.questions.dissect.packets import Packet, packet_list
-from tests.dissecting.captured import PATHS, ip_packets
 from tests.laws.reading import read
+from tests.questions.dissect.captured import PATHS, ip_packets
 
 SOURCE, DESTINATION = bytes([192, 0, 2, 1]), bytes([198, 51, 100, 2])
 

@@ -26,7 +26,7 @@ from tests.conftest import ROOT, places_of
 
 RULES = load_rules()
 IDS = [rule.name for rule in RULES]
-EXAMPLES = Path(__file__).parent / "rules"
+EXAMPLES = ROOT / "tests/findings/rules"
 CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
 ALWAYS = {"count", "cost_ns", "critical_ns", "each_ns"}
 COLUMNS = {"server_ip", "server_port", "client_ip", "delays", "frames", "side", "confidence", "facts"}
