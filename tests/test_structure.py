@@ -105,6 +105,94 @@ def test_terminal_and_page_know_the_report_and_no_tables() -> None:
         assert not {other.split(".")[1] for other in imports(module)} & {"store", "analysis", "trace"}, module
 
 
+MIRRORED = ("analysis", "places", "parts", "questions", "report", "logs")
+"""Packages whose modules have a test module each: ``analysis/waits.py`` has ``tests/analysis/test_waits.py``."""
+LACKING = frozenset(
+    {
+        "conchart.analysis.findings.evidence",
+        "conchart.analysis.findings.pricing",
+        "conchart.logs.clocks",
+        "conchart.logs.comparing",
+        "conchart.logs.reading",
+        "conchart.parts.cutting",
+        "conchart.parts.executors",
+        "conchart.parts.joining",
+        "conchart.parts.kept",
+        "conchart.parts.model",
+        "conchart.parts.sharing",
+        "conchart.parts.survey",
+        "conchart.places",
+        "conchart.places.alike",
+        "conchart.places.clocks",
+        "conchart.places.joining",
+        "conchart.places.matching",
+        "conchart.places.steps",
+        "conchart.places.views",
+        "conchart.questions.compare.changes",
+        "conchart.questions.compare.headline",
+        "conchart.questions.compare.lanes",
+        "conchart.questions.compare.model",
+        "conchart.questions.compare.samples",
+        "conchart.questions.dissect.scapy_fields",
+        "conchart.questions.explain.bytes",
+        "conchart.questions.explain.cargo",
+        "conchart.questions.explain.clocks",
+        "conchart.questions.explain.connection",
+        "conchart.questions.explain.meanings",
+        "conchart.questions.explain.rungs",
+        "conchart.questions.explain.silences",
+        "conchart.questions.predict.change",
+        "conchart.questions.predict.costs",
+        "conchart.questions.predict.replay",
+        "conchart.questions.predict.sentences",
+        "conchart.questions.predict.talk",
+        "conchart.report.axis",
+        "conchart.report.comments",
+        "conchart.report.delays",
+        "conchart.report.details",
+        "conchart.report.kinds",
+        "conchart.report.lanes",
+        "conchart.report.logs",
+        "conchart.report.owners",
+        "conchart.report.partition",
+        "conchart.report.path_changes",
+        "conchart.report.places",
+        "conchart.report.races",
+        "conchart.report.remarks",
+        "conchart.report.request_paths",
+        "conchart.report.rows",
+        "conchart.report.spans",
+        "conchart.report.tunnels",
+        "conchart.report.unjudged",
+        "conchart.report.whereabouts",
+    }
+)
+"""Modules that have none yet. The list only shrinks: whoever tests one of them takes it out."""
+
+
+def module_of_tests(module: str) -> Path:
+    """Give the file of the tests of a module; of a package's own code, it is called like the package."""
+    source = modules()[module].relative_to(PACKAGE)
+    return ROOT / "tests" / source.parent / f"test_{module.rpartition('.')[2]}.py"
+
+
+def has_code(module: str) -> bool:
+    """Tell whether there is anything to test: constants, fields and names of other modules are not."""
+    tree = ast.parse(modules()[module].read_text(encoding="utf-8"))
+    return any(isinstance(node, ast.FunctionDef) for node in ast.walk(tree))
+
+
+def has_tests(path: Path) -> bool:
+    return path.exists() and re.search(r"^def test_\w+", path.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
+def test_every_module_has_a_test_module_of_its_name() -> None:
+    mirrored = [module for module in modules() if module.split(".")[1:2] and module.split(".")[1] in MIRRORED]
+    lacking = {module for module in mirrored if has_code(module) and not has_tests(module_of_tests(module))}
+    assert sorted(lacking - LACKING) == [], "modules without tests in a file of their name (module_of_tests)"
+    assert sorted(LACKING - lacking) == [], "they have tests now, or are gone: take them out of the list"
+
+
 def test_no_two_modules_import_each_other() -> None:
     """Not by a detour either: whatever has nothing left to import is taken away, until nothing is left."""
     left = {module: {other for other in imports(module) if other in modules()} - {module} for module in modules()}
