@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from conchart.analysis.hops import FORGET, link_hops
+import duckdb
+import pytest
+
+from conchart.analysis.hops import _TURN, FORGET, link_hops
 from conchart.store.tables import Tables
 from tests.by_hand import Row, connection, tables_of
 
@@ -34,14 +37,14 @@ def exchange(stream: int, number: int, start: int, end: int, **facts: Any) -> Ro
 
 def proxied(requests: int = 4, proxies: tuple[tuple[str, ...], ...] = (), **facts: Any) -> Tables:  # noqa: ANN401
     """Requests to a proxy, each of which it hands on in the middle of the wait, 100 ms apart."""
-    life = {"opened_at": 0, "ack_at": MS, "closed_at": 1_000 * MS}
+    life: Row = {"opened_at": 0, "ack_at": MS, "closed_at": 1_000 * MS}
     tables = tables_of(
         connections=[
             connection(0, CLIENT, FRONT, **life),
-            connection(1, facts.get("inside", INSIDE), BACK, **life),
+            connection(1, facts.pop("inside", INSIDE), BACK, **life),
         ],
         exchanges=[
-            exchange(stream, number, 10 + 100 * number + shift, 60 + 100 * number - shift)
+            exchange(stream, number, 10 + 100 * number + shift, 60 + 100 * number - shift, **facts)
             for stream, shift in ((0, 0), (1, 10))
             for number in range(requests)
         ],
@@ -125,6 +128,44 @@ def test_connections_that_are_handed_through_are_linked_though_their_content_is_
     assert tables.fetch(
         "SELECT front_stream, front_exchange, back_stream, back_exchange, method, confidence FROM links"
     ) == [(0, None, 1, None, "client-hello", 0.99)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "turn"),
+    [
+        ("SELECT ?", 0),
+        ("begin", 1),
+        ("START TRANSACTION ISOLATION LEVEL SERIALIZABLE", 1),
+        ("COMMIT", -1),
+        ("BEGIN; UPDATE t SET a = ?; COMMIT", -1),
+        ("COMMIT; BEGIN", 1),
+        ("ROLLBACK", -1),
+        ("BEGIN; ROLLBACK TO SAVEPOINT a", 1),
+        ("BEGINNING", 0),
+        ("SELECT begin", 0),
+    ],
+)
+def test_statements_say_whether_what_follows_is_part_of_a_transaction(statement: str, turn: int) -> None:
+    query = f"SELECT {_TURN} FROM (SELECT $protocol AS protocol, $target AS target) e"
+    assert duckdb.execute(query, {"protocol": "postgresql", "target": statement}).fetchall() == [(turn,)]
+    assert duckdb.execute(query, {"protocol": "http/1.1", "target": statement}).fetchall() == [(None,)]
+
+
+@pytest.mark.parametrize("protocol", ["proxy", "unknown"])
+def test_what_asks_for_nothing_causes_nothing(protocol: str) -> None:
+    """A PROXY header, and messages of a protocol that is not read."""
+    assert links(proxied(protocol=protocol, target=None)) == []
+
+
+def test_a_tunnel_is_linked_to_the_connection_that_was_opened_for_it() -> None:
+    life: Row = {"opened_at": 0, "ack_at": MS, "closed_at": 1_000 * MS}
+    opened: Row = {"opened_at": 20 * MS, "ack_at": 40 * MS, "closed_at": 900 * MS}
+    tables = tables_of(
+        connections=[connection(0, CLIENT, FRONT, **life), connection(1, INSIDE, BACK, **opened)],
+        exchanges=[exchange(0, 0, 10, 60, method="CONNECT", target="10.0.0.3:8080", host="10.0.0.3:8080")],
+    )
+    link_hops(tables)
+    assert links(tables) == [(0, 0, 1, None)]
 
 
 def test_what_it_leaves_can_be_dropped() -> None:

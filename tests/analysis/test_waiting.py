@@ -75,8 +75,9 @@ def test_less_is_no_silence_and_after_more_nobody_knows(after: int, goes_on: int
 def test_a_response_that_stops_is_the_servers_stall() -> None:
     tables = ended(response_at=3 * S)
     assert lasts(tables) == (SEEN, SEEN)
-    assert tables.fetch("SELECT kind, side, start_at, end_at, start_frame, end_frame, unfinished FROM stalls") == [
-        ("sender", "server", LAST, SEEN, 7, 7, True)
+    columns = "kind, side, start_by, end_by, start_at, end_at, start_frame, end_frame, unfinished"
+    assert tables.fetch(f"SELECT {columns} FROM stalls") == [
+        ("sender", "server", "server", "server", LAST, SEEN, 7, 7, True)
     ]
     assert tables.fetch("SELECT kind, end_at FROM phases ORDER BY start_at") == [("wait", 3 * S), ("transfer", SEEN)]
 

@@ -1,7 +1,7 @@
 """What was captured, counted by kind."""
 
 from conchart.report.kinds import CaptureFile, files, network, tallies, times
-from tests.by_hand import connection, tables_of
+from tests.by_hand import Row, connection, tables_of
 
 
 def test_files_are_listed_as_they_were_given() -> None:
@@ -9,7 +9,7 @@ def test_files_are_listed_as_they_were_given() -> None:
         {"capture": number, "path": f"{name}.pcap", "format": "pcap", "packets": number, "bytes": 10}
         for number, name in ((1, "a"), (0, "b"))
     ]
-    rest = {"format": "pcap", "link_types": None, "resolution_ns": None, "bytes": 10}
+    rest: Row = {"format": "pcap", "link_types": None, "resolution_ns": None, "bytes": 10}
     assert files(tables_of(captures=captures)) == (
         CaptureFile(path="b.pcap", packets=0, **rest),
         CaptureFile(path="a.pcap", packets=1, **rest),
@@ -64,7 +64,7 @@ def test_kinds_of_time_are_those_that_lasted() -> None:
 
 
 def test_the_network_is_counted_in_both_directions() -> None:
-    nothing = dict.fromkeys(
+    nothing: Row = dict.fromkeys(
         (
             f"{count}_{side}"
             for count in ("retransmits", "out_of_order", "zero_windows")
