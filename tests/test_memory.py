@@ -16,7 +16,7 @@ from conchart.store import memory
 from conchart.store.tables import Tables
 from tests.conftest import ROOT, places_of
 from tests.laws.files import Format
-from tests.parts.whole import Here
+from tests.reading.parts.whole import Here
 
 SYNS = 600_000
 """Unanswered connections whose rows need more than the least memory that may be allowed."""

@@ -105,6 +105,59 @@ def test_what_is_shown_comes_from_the_report_and_no_tables() -> None:
         assert not {other.split(".")[1] for other in others} & {"store", "analysis", "trace"}, module
 
 
+MIRRORED = ("analysis", "reading.places", "reading.parts", "questions", "report", "logs")
+"""Packages whose modules have a test module each: ``analysis/waits.py`` has ``tests/analysis/test_waits.py``."""
+LACKING = frozenset(
+    {
+        "conchart.analysis.findings.evidence",
+        "conchart.analysis.findings.pricing",
+        "conchart.logs.clocks",
+        "conchart.logs.comparing",
+        "conchart.logs.reading",
+        "conchart.reading.places",
+        "conchart.reading.places.alike",
+        "conchart.reading.places.joining",
+        "conchart.reading.places.matching",
+        "conchart.questions.compare.changes",
+        "conchart.questions.compare.headline",
+        "conchart.questions.compare.lanes",
+        "conchart.questions.compare.model",
+        "conchart.questions.compare.samples",
+        "conchart.questions.dissect.scapy_fields",
+        "conchart.questions.explain.bytes",
+        "conchart.questions.explain.cargo",
+        "conchart.questions.explain.connection",
+        "conchart.questions.predict.replay",
+    }
+)
+"""Modules that have none yet. The list only shrinks: whoever tests one of them takes it out."""
+
+
+def module_of_tests(module: str) -> Path:
+    """Give the file of the tests of a module; of a package's own code, it is called like the package."""
+    source = modules()[module].relative_to(PACKAGE)
+    return ROOT / "tests" / source.parent / f"test_{module.rpartition('.')[2]}.py"
+
+
+def has_code(module: str) -> bool:
+    """Tell whether there is anything to test: constants, fields and names of other modules are not."""
+    tree = ast.parse(modules()[module].read_text(encoding="utf-8"))
+    return any(isinstance(node, ast.FunctionDef) for node in ast.walk(tree))
+
+
+def has_tests(path: Path) -> bool:
+    return path.exists() and re.search(r"^def test_\w+", path.read_text(encoding="utf-8"), re.MULTILINE) is not None
+
+
+def test_every_module_has_a_test_module_of_its_name() -> None:
+    mirrored = [
+        module for module in modules() if f"{module}.".startswith(tuple(f"conchart.{name}." for name in MIRRORED))
+    ]
+    lacking = {module for module in mirrored if has_code(module) and not has_tests(module_of_tests(module))}
+    assert sorted(lacking - LACKING) == [], "modules without tests in a file of their name (module_of_tests)"
+    assert sorted(LACKING - lacking) == [], "they have tests now, or are gone: take them out of the list"
+
+
 def test_no_two_modules_import_each_other() -> None:
     """Not by a detour either: whatever has nothing left to import is taken away, until nothing is left."""
     left = {module: {other for other in imports(module) if other in modules()} - {module} for module in modules()}

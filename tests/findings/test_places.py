@@ -9,7 +9,7 @@ import pytest
 import conchart
 from conchart import Trace
 from tests.conftest import ROOT, places_of
-from tests.places.distortions import clocks
+from tests.reading.places.distortions import clocks
 
 CAPTURES = ROOT / "captures/places"
 

@@ -13,7 +13,7 @@ from conchart.report.places import spent
 from conchart.report.request_paths import journeys
 from tests.conftest import ROOT, places_of
 from tests.lessons.running import conchart_commands, make_captures, run_conchart, skip_unless_root_with
-from tests.places.truth import Truth
+from tests.reading.places.truth import Truth
 
 LESSON = ROOT / "examples/places"
 FAULTS = {"whose-fault-1": "path lb–app", "whose-fault-2": "at app", "whose-fault-3": "at lb"}
