@@ -161,12 +161,12 @@ def is_sample(name: str, one_in: int) -> bool:
 
 
 def quick_cases() -> set[str]:
-    """Name the captures that `tests/check` reads: those of a rule, and a sixth of the others.
+    """Name the captures that `tests/check` reads: of each rule, the first with the fault and the first without.
 
-    The others are families with one parameter that varies: a sixth of them shows most mistakes.
+    Of the others, a twelfth: they are families with one parameter that varies, or further captures of a rule.
     """
-    of_rules = {case for rule in load_rules() for case in (*rule.fault, *rule.clean)}
-    return {name for name in map(name_of, CASES) if name in of_rules or is_sample(name, 6)}
+    of_rules = {case for rule in load_rules() for case in (*rule.fault[:1], *rule.clean[:1])}
+    return {name for name in map(name_of, (*CASES, *IN_PLACES)) if name in of_rules or is_sample(name, 12)}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -176,7 +176,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = item.path.relative_to(ROOT / "tests")
         parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
         is_thorough = {str(place), *map(str, place.parents)} & {*THOROUGH} and str(place) not in QUICK
-        if is_thorough or ("every_case" in parameters and name_of(Path(str(parameters["every_case"]))) not in quick):
+        cases = (parameters[name] for name in ("every_case", "every_place") if name in parameters)
+        if is_thorough or any(name_of(Path(str(case))) not in quick for case in cases):
             item.add_marker(pytest.mark.thorough)
 
 
@@ -196,12 +197,31 @@ def every_case(request: pytest.FixtureRequest) -> Path:
 @pytest.fixture(scope="session")
 def every_trace(every_case: Path) -> Iterator[Trace]:
     """Run a test for each of our captures: its trace, read once for all of them. Tests read it and change nothing."""
+    with read_story(every_case) as trace:
+        yield trace
+
+
+@pytest.fixture(scope="session", params=IN_PLACES, ids=name_of)
+def every_place(request: pytest.FixtureRequest) -> Path:
+    """Run a test for each of our captures at several places: its folder."""
+    return Path(request.param)
+
+
+@pytest.fixture(scope="session")
+def placed_trace(every_place: Path) -> Iterator[Trace]:
+    """Run a test for each of our captures at several places: their trace, as ``every_trace``."""
+    with read_story(every_place) as trace:
+        yield trace
+
+
+def read_story(case: Path) -> Trace:
+    """Read one of our captures with what is beside it: keys, an access log; of several places, all."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(ROOT)
-        keys = [log.relative_to(ROOT) for log in keys_of(every_case)]
-        trace = conchart.read(capture_of(every_case).relative_to(ROOT), keylog=keys, **logs_of(every_case))
-    with trace:
-        yield trace
+        if places := places_of(case):
+            return conchart.read(places={place: [path.relative_to(ROOT)] for place, path in places.items()})
+        keys = [log.relative_to(ROOT) for log in keys_of(case)]
+        return conchart.read(capture_of(case).relative_to(ROOT), keylog=keys, **logs_of(case))
 
 
 def empty_trace() -> Trace:
@@ -229,12 +249,23 @@ def analysed(trace: Trace, changes: str = "") -> Trace:
     return trace
 
 
-@pytest.fixture
-def story() -> Iterator[Trace]:
-    """Two TLS connections to one server, one of them seen from its middle, and an unanswered one over IPv6."""
+@pytest.fixture(scope="session")
+def told_story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Analyse the story once, for a copy of it costs an eighth: a database with its tables."""
+    path = tmp_path_factory.mktemp("story") / "story.duckdb"
     with empty_trace() as trace:
         trace.execute(STORY)
-        yield analysed(trace)
+        analysed(trace).execute(f"ATTACH '{path}' AS told; COPY FROM DATABASE memory TO told; DETACH told")
+    return path
+
+
+@pytest.fixture
+def story(told_story: Path) -> Iterator[Trace]:
+    """Two TLS connections to one server, one of them seen from its middle, and an unanswered one over IPv6."""
+    database = duckdb.connect(":memory:")
+    database.execute(f"ATTACH '{told_story}' AS told (READ_ONLY); COPY FROM DATABASE told TO memory; DETACH told")
+    with Trace(database) as trace:
+        yield trace
 
 
 TellTrace = Callable[[Story], Trace]

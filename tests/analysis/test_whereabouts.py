@@ -1,32 +1,30 @@
 """Where the time of phases was spent: laws of all our captures at several places, and what their labs were made of."""
 
 import re
-from pathlib import Path
 
 import pytest
 
 import conchart
+from conchart import Trace
 from conchart.report.report import Report
 from conchart.report.splits import splits
-from tests.conftest import IN_PLACES, ROOT, name_of, places_of
+from tests.conftest import ROOT, places_of
 
 MS = 1_000_000
 
 
-@pytest.mark.parametrize("folder", IN_PLACES, ids=name_of)
-def test_parts_lie_in_their_phase_one_after_the_other(folder: Path) -> None:
-    with conchart.read(places=places_of(folder)) as trace:
-        overlaps = trace.sql("""
-            SELECT stream, start_at FROM whereabouts
-            QUALIFY start_at < lag(end_at) OVER (PARTITION BY stream ORDER BY start_at, end_at)
-        """).fetchall()
-        assert overlaps == []
-        outside = trace.sql("""
-            SELECT * FROM whereabouts parts WHERE end_at <= start_at OR NOT EXISTS (
-                FROM phases WHERE phases.stream = parts.stream AND phases.kind = parts.phase
-                    AND phases.start_at <= parts.start_at AND parts.end_at <= phases.end_at)
-        """).fetchall()
-        assert outside == []
+def test_parts_lie_in_their_phase_one_after_the_other(placed_trace: Trace) -> None:
+    overlaps = placed_trace.sql("""
+        SELECT stream, start_at FROM whereabouts
+        QUALIFY start_at < lag(end_at) OVER (PARTITION BY stream ORDER BY start_at, end_at)
+    """).fetchall()
+    assert overlaps == []
+    outside = placed_trace.sql("""
+        SELECT * FROM whereabouts parts WHERE end_at <= start_at OR NOT EXISTS (
+            FROM phases WHERE phases.stream = parts.stream AND phases.kind = parts.phase
+                AND phases.start_at <= parts.start_at AND parts.end_at <= phases.end_at)
+    """).fetchall()
+    assert outside == []
 
 
 @pytest.mark.parametrize(

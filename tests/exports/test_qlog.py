@@ -175,6 +175,7 @@ def reader() -> Path:
     return folder / "target/debug/conchart-qlog-reader"
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_quiche_reads_every_field(case: str, tmp_path: Path, reader: Path) -> None:

@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from conchart import Trace
 from conchart.analysis.findings.rule import load_rules
 
@@ -32,7 +30,6 @@ SAID = """
 """
 
 
-@pytest.mark.thorough
 def test_the_first_change_is_a_products_own_only_where_that_product_is(every_case: Path, every_trace: Trace) -> None:
     for number, advice in every_trace.sql("SELECT number, advice FROM findings WHERE advice IS NOT NULL").fetchall():
         if named := OF_A_PRODUCT.match(advice):

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-import conchart
 from conchart import Trace
 from conchart.analysis.findings.rule import Rule, load_rules
 from conchart.report.report import Report
 from conchart.store.schema import SEVERITIES
-from tests.conftest import CASES, IN_PLACES, name_of, places_of
+from tests.conftest import CASES, IN_PLACES, name_of
 from tests.findings.matrix import Row, line, rows_of
 
 MATRIX = Path(__file__).with_name("matrix.txt")
@@ -43,12 +42,10 @@ def test_the_findings_of_a_capture_are_those_of_the_matrix_and_keep_the_laws(
     the_findings_are_those_of_the_matrix(name_of(every_case), every_trace, pytestconfig)
 
 
-@pytest.mark.parametrize("folder", IN_PLACES, ids=name_of)
 def test_the_findings_of_several_places_are_those_of_the_matrix_and_keep_the_laws(
-    folder: Path, pytestconfig: pytest.Config
+    every_place: Path, placed_trace: Trace, pytestconfig: pytest.Config
 ) -> None:
-    with conchart.read(places=places_of(folder)) as trace:
-        the_findings_are_those_of_the_matrix(name_of(folder), trace, pytestconfig)
+    the_findings_are_those_of_the_matrix(name_of(every_place), placed_trace, pytestconfig)
 
 
 def the_findings_are_those_of_the_matrix(case: str, trace: Trace, pytestconfig: pytest.Config) -> None:

@@ -16,7 +16,7 @@ from conchart.analysis.findings.evidence import evidence
 from conchart.analysis.findings.rule import Rule, chosen_thresholds, load_rules
 from conchart.store.sql import with_values
 from tests.conftest import ROOT, capture_of, is_sample, keys_of, logs_of, name_of
-from tests.laws import ON_ALL
+from tests.laws import tier_of
 from tests.laws.messy import Found, findings_of
 
 RULES = {rule.name: rule for rule in load_rules()}
@@ -73,18 +73,14 @@ OFTEN = {
 
 
 def captures(told: str) -> list[Any]:
-    """Give the captures of rules that say ``fault`` or ``clean`` of them: a sixth belongs to the quick tier."""
+    """Give the captures of rules that say ``fault`` or ``clean`` of them: the laws are tried with a sixth."""
     names = sorted({name for rule in RULES.values() for name in getattr(rule, told)})
     cases = [ROOT / "captures" / name for name in names]
     return [
-        pytest.param(case, id=name_of(case), marks=() if is_sample(name_of(case), 6) else marks_of(case))
-        for case in cases
+        pytest.param(case, id=name, marks=tier_of(name, tried=name in OFTEN or is_sample(name, 6)))
+        for name, case in zip(names, cases, strict=True)
         if list(case.glob("input.pcap*"))
     ]
-
-
-def marks_of(case: Path) -> tuple[pytest.MarkDecorator, ...]:
-    return (pytest.mark.thorough,) if name_of(case) in OFTEN else ON_ALL
 
 
 def read(case: Path, **options: Any) -> Trace:  # noqa: ANN401  (those of ``conchart.read``)

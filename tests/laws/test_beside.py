@@ -1,13 +1,14 @@
 """Something unrelated beside it changes nothing: every finding stays, and users waited no less."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import CASES, capture_of, is_sample, keys_of, name_of, quick_cases
-from tests.laws import ON_ALL, messy
-from tests.laws.messy import Capture
+from tests.conftest import CASES, capture_of, is_sample, keys_of, name_of
+from tests.laws import messy, tier_of
+from tests.laws.messy import Capture, Found
 from tests.laws.talk import Packet
 
 Beside = Callable[[Capture], Sequence[Packet]]
@@ -35,7 +36,6 @@ OURS = [
     for case in CASES
     if case.parent.name in ("findings", "hops", "stores", "wild") and name_of(case) not in CARRIED
 ]
-QUICK = [case for case in OURS if name_of(case) in quick_cases() and is_sample(name_of(case), 12)]
 OFTEN = {
     "findings/early-data-unused", "findings/gap-before-first-request", "findings/keepalive-request-cap",
     "findings/large-result", "findings/path-outage", "findings/repeated-queries-mysql", "findings/server-crypto-slow",
@@ -47,21 +47,31 @@ LEAST = 0.9
 """Of what a finding cost, this remains: where users wait elsewhere too, a second request may count instead."""
 
 
-def marks_of(case: Path) -> tuple[pytest.MarkDecorator, ...]:
-    if case in QUICK:
-        return ()
-    return (pytest.mark.thorough,) if name_of(case) in OFTEN else ON_ALL
+def is_tried(name: str) -> bool:
+    return name in OFTEN or is_sample(name, 12)
+
+
+@cache
+def alone(case: Path) -> tuple[dict[Found, int], int]:
+    """Give what is found in a capture as it is, and what users waited, in nanoseconds."""
+    with messy.told(messy.read(capture_of(case)), keylog=keys_of(case)) as trace:
+        return messy.findings_of(trace), messy.waited_of(trace)
+
+
+EACH = [
+    pytest.param(case, marks=tier_of(name, tried=is_tried(name)), id=name)
+    for name, case in zip(map(name_of, OURS), OURS, strict=True)
+]
 
 
 @pytest.mark.parametrize("kind", BESIDE)
-@pytest.mark.parametrize("case", [pytest.param(case, marks=marks_of(case), id=name_of(case)) for case in OURS])
+@pytest.mark.parametrize("case", EACH)
 def test_something_unrelated_beside_it_changes_nothing(case: Path, kind: str) -> None:
     capture = messy.read(capture_of(case))
-    keys = {"keylog": keys_of(case)}
-    with messy.told(capture, **keys) as trace:
-        alone, waited_ns = messy.findings_of(trace), messy.waited_of(trace)
-    with messy.told(messy.beside(capture, *(make(capture) for make in BESIDE[kind])), **keys) as trace:
+    before, waited_ns = alone(case)
+    others = (make(capture) for make in BESIDE[kind])
+    with messy.told(messy.beside(capture, *others), keylog=keys_of(case)) as trace:
         together = messy.findings_of(trace)
         assert messy.waited_of(trace) >= waited_ns
-    gone = [found for found, ns in alone.items() if together.get(found, -1) < LEAST * ns]
+    gone = [found for found, ns in before.items() if together.get(found, -1) < LEAST * ns]
     assert [found for found in gone if (name_of(case), kind, found.rule) not in EXCEPTIONS] == []

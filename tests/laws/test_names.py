@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import capture_of, keys_of, name_of
-from tests.laws import ON_ALL, messy
+from tests.conftest import capture_of, is_sample, keys_of, name_of
+from tests.laws import messy, tier_of
 from tests.laws.messy import Found
-from tests.laws.test_beside import OURS, QUICK
+from tests.laws.test_beside import OURS, alone
 
 
 def _renamed(found: Found) -> Found:
@@ -19,15 +19,15 @@ def _renamed(found: Found) -> Found:
     )
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=() if case in QUICK else ON_ALL, id=name_of(case)) for case in OURS],
-)
+EACH = [
+    pytest.param(case, marks=tier_of(name, tried=is_sample(name, 12)), id=name)
+    for name, case in zip(map(name_of, OURS), OURS, strict=True)
+]
+
+
+@pytest.mark.parametrize("case", EACH)
 def test_other_addresses_and_ports_change_nothing(case: Path) -> None:
-    capture = messy.read(capture_of(case))
-    keys = {"keylog": keys_of(case)}
-    with messy.told(capture, **keys) as trace:
-        alone, waited_ns = messy.findings_of(trace), messy.waited_of(trace)
-    with messy.told(messy.renumbered(capture), **keys) as trace:
-        assert messy.findings_of(trace) == {_renamed(found): ns for found, ns in alone.items()}
+    before, waited_ns = alone(case)
+    with messy.told(messy.renumbered(messy.read(capture_of(case))), keylog=keys_of(case)) as trace:
+        assert messy.findings_of(trace) == {_renamed(found): ns for found, ns in before.items()}
         assert messy.waited_of(trace) == waited_ns

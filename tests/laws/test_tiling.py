@@ -5,16 +5,15 @@ from __future__ import annotations
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import capture_of
 from tests.laws.files import Format
 from tests.laws.reading import Row, Scratch, Tables, read
 from tests.laws.strategies import Conversation, conversations, cuts, orders
 from tests.laws.talk import Cut, Order, together
 
-CAPTURES = sorted((Path(__file__).parents[2] / "captures").rglob("input.pcap*"))
 KINDS = {"syn", "tls", "request", "wait", "transfer", "idle", "close", "unseen"}
 
 
@@ -77,6 +76,5 @@ def test_phases_of_interleaved_conversations_tile_each(
     assert_tiled(tables)
 
 
-@pytest.mark.parametrize("capture", CAPTURES, ids=lambda path: path.parent.name)
-def test_phases_of_real_captures_tile_every_connection(capture: Path) -> None:
-    assert_tiled(read(capture))
+def test_phases_of_real_captures_tile_every_connection(every_case: Path) -> None:
+    assert_tiled(read(capture_of(every_case)))

@@ -4,7 +4,6 @@ from typing import Any
 
 import conchart
 from conchart import Trace
-from conchart.report.findings import findings
 from conchart.report.partition import LEAST_SHARE
 from conchart.report.remarks import Remark
 from conchart.report.report import Report
@@ -14,26 +13,22 @@ from tests.charts.story import MS, Story
 from tests.conftest import ROOT, TellTrace
 
 
-def test_what_users_waited_is_divided_without_remainder(every_trace: Trace) -> None:
+def test_the_answer_keeps_the_laws(every_trace: Trace) -> None:
     report = Report(every_trace)
-    waited_ns = report.totals.waited_ns
-    assert sum(one.own_ns for one in report.findings) + sum(one.ns for one in report.unexplained) == waited_ns
-    assert all(one.ns > 0 for one in report.unexplained)
-    answer = report.verdict
-    assert sum(entry.cost_ns for entry in answer.entries) + answer.rest_ns == waited_ns
-    assert 0 <= answer.rest_ns <= waited_ns
+    what_findings_explain_is_part_of_what_its_owner_has(every_trace, report)
+    the_largest_part_comes_first(report)
+    the_claim_that_nothing_is_wrong_agrees_with_all_tables(every_trace, report)
 
 
-def test_what_findings_explain_is_part_of_what_its_owner_has(every_trace: Trace) -> None:
-    ((explained_ns, wrong),) = every_trace.fetch(
+def what_findings_explain_is_part_of_what_its_owner_has(trace: Trace, report: Report) -> None:
+    ((explained_ns, wrong),) = trace.fetch(
         "SELECT coalesce(sum(explained_ns), 0), count(*) FILTER ((explained_ns BETWEEN 0 AND waited_ns) IS NOT TRUE)"
         " FROM explained LEFT JOIN wait_owners USING (server_ip, server_port, phase, owner)"
     )
-    assert (explained_ns, wrong) == (sum(one.own_ns for one in findings(every_trace)), 0)
+    assert (explained_ns, wrong) == (sum(one.own_ns for one in report.findings), 0)
 
 
-def test_the_largest_part_comes_first(every_trace: Trace) -> None:
-    report = Report(every_trace)
+def the_largest_part_comes_first(report: Report) -> None:
     answer = report.verdict
     rows = [entry for entry in answer.entries if entry.kind != "state"]
     vain = {one.number: one.vain_ns for one in report.findings}
@@ -56,16 +51,16 @@ NOTHING = {"Nothing wrong found", "Nothing found that costs users time", "Nothin
 NOTHING |= {f"{title} in what was served" for title in NOTHING}
 
 
-def test_the_claim_that_nothing_is_wrong_agrees_with_all_tables(every_trace: Trace) -> None:
-    told = Report(every_trace).verdict
-    ((unjudged,),) = every_trace.fetch("SELECT count(*) FROM unjudged")
-    ((bad,),) = every_trace.fetch("SELECT count(*) FROM findings WHERE severity <> 'note' AND root IS NULL")
+def the_claim_that_nothing_is_wrong_agrees_with_all_tables(trace: Trace, report: Report) -> None:
+    told = report.verdict
+    ((unjudged,),) = trace.fetch("SELECT count(*) FROM unjudged")
+    ((bad,),) = trace.fetch("SELECT count(*) FROM findings WHERE severity <> 'note' AND root IS NULL")
     titles = {entry.title for entry in told.entries}
     if told.state == "healthy":
         assert (unjudged, bad) == (0, 0), "as --fail-on warning says"
     assert (told.state == "healthy") == bool(titles & NOTHING)
     assert bool(told.unjudged) == bool(unjudged and told.state not in ("faults", "nobody served"))
-    ((beyond,),) = every_trace.fetch("SELECT count(*) FROM unjudged WHERE connections < 1 OR waited_ns <= 0")
+    ((beyond,),) = trace.fetch("SELECT count(*) FROM unjudged WHERE connections < 1 OR waited_ns <= 0")
     assert beyond == 0
 
 

@@ -123,7 +123,7 @@ def test_the_page_works_out_what_python_does(every_case: Path, tmp_path: Path) -
     """Times as the ends of connections saw them, and connections that share a lane: of every capture."""
     seen = tmp_path / "seen.json"
     seen.write_text(json.dumps({name_of(every_case): _seen(capture_of(every_case))}), encoding="utf-8")
-    run([str(NODE), "--test", str(HERE / "viewpoint.test.js")], CONCHART_SEEN=str(seen))
+    run([str(NODE), str(HERE / "viewpoint.test.js")], CONCHART_SEEN=str(seen))
 
 
 @needs_node

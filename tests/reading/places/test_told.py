@@ -22,26 +22,23 @@ from conchart.report.whereabouts import Where, whereabouts
 from tests.conftest import ROOT, places_of
 
 PLACES = ROOT / "captures/places"
-CASES = sorted(folder.name for folder in PLACES.iterdir())
 
 
 def read(case: str) -> Trace:
     return conchart.read(places={place: [path] for place, path in places_of(PLACES / case).items()})
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_parts_are_told_once_and_add_up(case: str) -> None:
-    with read(case) as trace:
-        for (stream,) in trace.sql("SELECT stream FROM connections").fetchall():
-            for told in whereabouts(trace, stream):
-                names = [(part.kind, part.place, part.to_place) for part in told.parts]
-                assert len(names) == len(set(names))
-                assert sum(part.total_ns for part in told.parts) <= told.total_ns
-        whole = "SELECT coalesce(sum(end_at - start_at), 0) FROM whereabouts"
-        ((expected,),) = trace.sql(whole).fetchall()
-        streams = [stream for (stream,) in trace.sql("SELECT stream FROM connections").fetchall()]
-        told_ns = [part.total_ns for stream in streams for one in whereabouts(trace, stream) for part in one.parts]
-        assert sum(told_ns) == expected
+def test_parts_are_told_once_and_add_up(placed_trace: Trace) -> None:
+    for (stream,) in placed_trace.sql("SELECT stream FROM connections").fetchall():
+        for told in whereabouts(placed_trace, stream):
+            names = [(part.kind, part.place, part.to_place) for part in told.parts]
+            assert len(names) == len(set(names))
+            assert sum(part.total_ns for part in told.parts) <= told.total_ns
+    whole = "SELECT coalesce(sum(end_at - start_at), 0) FROM whereabouts"
+    ((expected,),) = placed_trace.sql(whole).fetchall()
+    streams = [stream for (stream,) in placed_trace.sql("SELECT stream FROM connections").fetchall()]
+    told_ns = [part.total_ns for stream in streams for one in whereabouts(placed_trace, stream) for part in one.parts]
+    assert sum(told_ns) == expected
 
 
 def test_a_place_that_sees_one_direction_does_not_hide_those_behind_it() -> None:
@@ -177,22 +174,20 @@ def test_of_a_long_transfer_both_ends_and_every_loss_are_shown() -> None:
     assert {one.start_at, one.end_at} <= {at for arrow in one.arrows for _, at in arrow.seen}
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_lanes_of_a_place_lie_where_it_saw_their_packets(case: str) -> None:
+def test_lanes_of_a_place_lie_where_it_saw_their_packets(every_place: Path, placed_trace: Trace) -> None:
     """Bars of a lane touch; and the wait of a place begins when it saw the last packet of the request."""
-    with read(case) as trace:
-        told = list(journeys(trace, 5))
-        for one in told:
-            for lane in one.lanes:
-                assert all(a.end_at == b.start_at or a.end_at <= b.start_at for a, b in itertools.pairwise(lane.bars))
-                assert all(bar.end_at >= bar.start_at for bar in lane.bars)
-            marked = next((arrow for arrow in one.arrows if arrow.marks == "response" and not arrow.lost_to), None)
-            if marked is None or marked.stream != one.stream:
-                continue
-            for place, at in marked.seen:
-                (lane,) = (lane for lane in one.lanes if (lane.place, lane.stream) == (place, one.stream))
-                ends = {bar.end_at for bar in lane.bars if bar.kind == "wait"}
-                assert at in ends, (case, place)
+    told = list(journeys(placed_trace, 5))
+    for one in told:
+        for lane in one.lanes:
+            assert all(a.end_at == b.start_at or a.end_at <= b.start_at for a, b in itertools.pairwise(lane.bars))
+            assert all(bar.end_at >= bar.start_at for bar in lane.bars)
+        marked = next((arrow for arrow in one.arrows if arrow.marks == "response" and not arrow.lost_to), None)
+        if marked is None or marked.stream != one.stream:
+            continue
+        for place, at in marked.seen:
+            (lane,) = (lane for lane in one.lanes if (lane.place, lane.stream) == (place, one.stream))
+            ends = {bar.end_at for bar in lane.bars if bar.kind == "wait"}
+            assert at in ends, (every_place.name, place)
 
 
 def test_a_clock_that_is_bound_to_an_unknown_one_alone_is_told_by_that_one() -> None:

@@ -19,7 +19,7 @@ from tests.reading.places.truth import Truth
 pytestmark = pytest.mark.skipif(
     "places" not in inspect.signature(conchart.read).parameters, reason="conchart reads no places yet"
 )
-QUICK_SEEDS, SEEDS = 12, 120
+QUICK_SEEDS, SEEDS = 4, 120
 POSSIBLE_DRIFT_PPB = 500_000
 """Linux lets nobody slew a clock faster (adjtimex)."""
 TIMELESS = {
