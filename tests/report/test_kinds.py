@@ -57,9 +57,9 @@ def test_kinds_of_time_are_those_that_lasted() -> None:
         {"phase": "tls", "total_ns": 0},
     ]
     assert times(tables_of(times=rows)) == {
-        ("wait", None, None),
-        ("wait", "nagle", "late-ack"),
-        ("syn", "rto", None),
+        ("wait", None, None): 5,
+        ("wait", "nagle", "late-ack"): 5,
+        ("syn", "rto", None): 5,
     }
 
 

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from conchart.reading.options import ReadOptions
 from conchart.reading.parts.cutting import Part
 from conchart.reading.parts.kept import kept_parts, remember
-from conchart.reading.parts.model import File, Surveyed, Torn, Wanted
+from conchart.reading.parts.model import File, Surveyed, Torn
+from conchart.reading.selection import Selection
 
 PART = Part(0, ("a.pcap", "b.pcap"), size=10, number=3, changed=("1", "2"))
-WANTED = Wanted(filter="tcp", steps=((5, 7),), keylogs=("keys.log",))
+OPTIONS = ReadOptions(selection=Selection(filter="tcp"))
 
 
 def remembered(work: Path) -> Surveyed:
@@ -27,45 +29,45 @@ def remembered(work: Path) -> Surveyed:
         truncated=True,
         torn=(Torn("10.0.0.1", "10.0.0.2", 4, 2, is_udp=True),),
     )
-    remember(surveyed, WANTED, folder)
+    remember(surveyed, OPTIONS, folder)
     return surveyed
 
 
 def test_what_did_not_change_is_known_as_it_was(tmp_path: Path) -> None:
     surveyed = remembered(tmp_path)
-    assert kept_parts([PART], WANTED, tmp_path) == {3: surveyed}
+    assert kept_parts([PART], OPTIONS, tmp_path) == {3: surveyed}
 
 
 @pytest.mark.parametrize(
-    ("part", "wanted"),
+    ("part", "options"),
     [
-        (replace(PART, changed=("1", "3")), WANTED),
-        (replace(PART, begin=1), WANTED),
-        (replace(PART, paths=("a.pcap",)), WANTED),
-        (PART.placed(4), WANTED),
-        (PART, replace(WANTED, filter=None)),
-        (PART, replace(WANTED, packets=True)),
-        (PART, replace(WANTED, steps=())),
+        (replace(PART, changed=("1", "3")), OPTIONS),
+        (replace(PART, begin=1), OPTIONS),
+        (replace(PART, paths=("a.pcap",)), OPTIONS),
+        (PART.placed(4), OPTIONS),
+        (PART, replace(OPTIONS, selection=Selection())),
+        (PART, replace(OPTIONS, packets=True)),
+        (PART, replace(OPTIONS, statements="full")),
     ],
 )
-def test_other_bytes_and_other_packets_are_read_anew(part: Part, wanted: Wanted, tmp_path: Path) -> None:
+def test_other_bytes_and_other_packets_are_read_anew(part: Part, options: ReadOptions, tmp_path: Path) -> None:
     remembered(tmp_path)
-    assert kept_parts([part], wanted, tmp_path) == {}
+    assert kept_parts([part], options, tmp_path) == {}
 
 
 def test_how_much_memory_was_allowed_changes_nothing(tmp_path: Path) -> None:
     remembered(tmp_path)
-    assert kept_parts([PART], replace(WANTED, memory=1), tmp_path).keys() == {3}
+    assert kept_parts([PART], replace(OPTIONS, memory=1), tmp_path).keys() == {3}
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"of": 1}'])
 def test_a_description_that_is_damaged_is_none(text: str, tmp_path: Path) -> None:
     surveyed = remembered(tmp_path)
     Path(surveyed.folder, "surveyed.json").write_text(text)
-    assert kept_parts([PART], WANTED, tmp_path) == {}
+    assert kept_parts([PART], OPTIONS, tmp_path) == {}
 
 
 def test_another_version_reads_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     remembered(tmp_path)
     monkeypatch.setattr("conchart.reading.parts.kept.version", lambda: "99.0")
-    assert kept_parts([PART], WANTED, tmp_path) == {}
+    assert kept_parts([PART], OPTIONS, tmp_path) == {}

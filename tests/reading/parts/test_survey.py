@@ -7,9 +7,10 @@ import duckdb
 import pytest
 
 from conchart.errors import CaptureError
+from conchart.reading.options import ReadOptions
 from conchart.reading.parts.cutting import Part
 from conchart.reading.parts.kept import kept_parts
-from conchart.reading.parts.model import CORE, Kept, Wanted, files_of
+from conchart.reading.parts.model import CORE, Kept, files_of
 from conchart.reading.parts.survey import frame_columns, spill, stitch, survey
 from tests.conftest import ROOT
 
@@ -23,11 +24,11 @@ def fetched(folder: str, table: str, columns: str) -> list[tuple[Any, ...]]:
 
 def test_a_part_is_read_into_a_file_for_each_table_and_is_remembered(tmp_path: Path) -> None:
     part = Part(0, (CAPTURE,), number=4)
-    surveyed = survey(part, Wanted(), tmp_path)
+    surveyed = survey(part, ReadOptions(), tmp_path)
     assert surveyed.folder == str(tmp_path / "part-00004")
     assert all(files_of(surveyed.folder, table.name) for table in CORE)
     assert [path.name for path in tmp_path.iterdir()] == ["part-00004"], "nothing is left of the making"
-    assert kept_parts([part], Wanted(), tmp_path) == {4: surveyed}
+    assert kept_parts([part], ReadOptions(), tmp_path) == {4: surveyed}
     ((packets, first_at),) = fetched(surveyed.folder, "captures", "packets, first_at")
     assert (surveyed.packets, surveyed.first_at, surveyed.frames) == (packets, first_at, packets)
 
@@ -36,32 +37,32 @@ def test_a_part_that_cannot_be_read_leaves_no_folder_and_names_the_file(tmp_path
     bad = tmp_path / "bad.pcap"
     bad.write_bytes(b"no capture at all")
     with pytest.raises(CaptureError, match=r"bad\.pcap"):
-        survey(Part(0, (str(bad),)), Wanted(), tmp_path / "work")
+        survey(Part(0, (str(bad),)), ReadOptions(), tmp_path / "work")
     assert list((tmp_path / "work").iterdir()) == []
 
 
 def test_flows_that_are_copied_out_and_read_again_are_as_they_were(tmp_path: Path) -> None:
     """One flow of the capture, whose first frame has the number 101 among all parts."""
-    surveyed = survey(Part(0, (CAPTURE,)), Wanted(), tmp_path)
+    surveyed = survey(Part(0, (CAPTURE,)), ReadOptions(), tmp_path)
     ends = "transport::VARCHAR, client_ip, client_port, server_ip, server_port"
     columns = "first_frame, last_frame, packets_client, packets_server, bytes_client, bytes_server, opened_at"
     wanted = fetched(surveyed.folder, "connections", ends)[0]
     (before,) = (row[5:] for row in fetched(surveyed.folder, "connections", f"{ends}, {columns}") if row[:5] == wanted)
-    spilled = spill(surveyed, [(wanted, 1)], 2, 101, Wanted(), tmp_path)
+    spilled = spill(surveyed, [(wanted, 1)], 2, 101, ReadOptions(), tmp_path)
     assert len(spilled) == 2
-    stitched = stitch(1, [spilled[1]], Kept([wanted], [wanted], []), Wanted(), tmp_path)
+    stitched = stitch(1, [spilled[1]], Kept([wanted], [wanted], []), ReadOptions(), tmp_path)
     (after,) = fetched(stitched.folder, "connections", columns)
     assert after == (before[0] + 100, before[1] + 100, *before[2:])
-    empty = stitch(0, [spilled[0]], Kept([], [wanted], []), Wanted(), tmp_path)
+    empty = stitch(0, [spilled[0]], Kept([], [wanted], []), ReadOptions(), tmp_path)
     assert (empty.frames, fetched(empty.folder, "connections", columns)) == (0, [])
 
 
 def test_flows_that_came_along_are_not_kept(tmp_path: Path) -> None:
-    surveyed = survey(Part(0, (CAPTURE,)), Wanted(), tmp_path)
+    surveyed = survey(Part(0, (CAPTURE,)), ReadOptions(), tmp_path)
     ends = "transport::VARCHAR, client_ip, client_port, server_ip, server_port"
     flows = fetched(surveyed.folder, "connections", ends)[:2]
-    (spilled,) = spill(surveyed, [(flow, 0) for flow in flows], 1, 1, Wanted(), tmp_path)
-    stitched = stitch(0, [spilled], Kept(flows[:1], flows, []), Wanted(), tmp_path)
+    (spilled,) = spill(surveyed, [(flow, 0) for flow in flows], 1, 1, ReadOptions(), tmp_path)
+    stitched = stitch(0, [spilled], Kept(flows[:1], flows, []), ReadOptions(), tmp_path)
     assert fetched(stitched.folder, "connections", ends) == flows[:1]
     ((streams,),) = fetched(stitched.folder, "phases", "count(DISTINCT stream)")
     assert streams == 1
