@@ -111,9 +111,6 @@ LACKING = frozenset(
     {
         "conchart.analysis.findings.evidence",
         "conchart.analysis.findings.pricing",
-        "conchart.logs.clocks",
-        "conchart.logs.comparing",
-        "conchart.logs.reading",
         "conchart.places",
         "conchart.places.alike",
         "conchart.places.joining",
