@@ -115,15 +115,7 @@ LACKING = frozenset(
         "conchart.places.alike",
         "conchart.places.joining",
         "conchart.places.matching",
-        "conchart.questions.compare.changes",
-        "conchart.questions.compare.headline",
-        "conchart.questions.compare.lanes",
-        "conchart.questions.compare.model",
-        "conchart.questions.compare.samples",
         "conchart.questions.dissect.scapy_fields",
-        "conchart.questions.explain.bytes",
-        "conchart.questions.explain.cargo",
-        "conchart.questions.explain.connection",
         "conchart.questions.predict.replay",
     }
 )
