@@ -111,11 +111,8 @@ LACKING = frozenset(
     {
         "conchart.analysis.findings.evidence",
         "conchart.analysis.findings.pricing",
-        "conchart.places",
-        "conchart.places.alike",
         "conchart.places.joining",
         "conchart.places.matching",
-        "conchart.questions.dissect.scapy_fields",
         "conchart.questions.predict.replay",
     }
 )
