@@ -58,7 +58,9 @@ def access_logs(named: Iterable[str | os.PathLike[str]], texts: Iterable[str] = 
 
 def _named(text: str) -> tuple[str, str]:
     product, sign, path = text.partition("=")
-    if sign and product in PRODUCTS and path:
+    if sign and product in PRODUCTS:
+        if not path:
+            raise UsageError(f"--access-log {text}: name the file (--access-log {text}access.log)")
         return product, path
     if sign and re.fullmatch(r"\w+", product) and not os.path.exists(text):  # noqa: PTH110  (it may be no path at all)
         raise UsageError(f"--access-log {text}: the product is one of {', '.join(PRODUCTS)}, not {product}")

@@ -22,12 +22,16 @@ def connected(**more: list[Row]) -> Tables:
         "connections": [connection(0)],
         "phases": PHASES,
         "handshakes": [
-            {"stream": 0, "number": 0, "version": "TLSv1.3", "kind": "full", "outcome": "complete", "hello_at": 0,
-             "ready_at": 20 * MS, "hello_frame": 1, "server_hello_frame": 2, "ready_frame": 3, "sni": "shop.example",
-             "cipher": "AES", "named_group": "x25519", "inferred": False}
+            {"stream": 0, "number": 0, "version": "TLSv1.3", "kind": "full", "outcome": "complete", "hello_at": 5 * MS,
+             "ready_at": 25 * MS, "hello_frame": 1, "server_hello_frame": 2, "ready_frame": 3, "sni": "shop.example",
+             "cipher": "AES", "named_group": "x25519", "inferred": False},
+            {"stream": 0, "number": 1, "version": "TLSv1.1", "inferred": False},
+            {"stream": 1, "number": 0, "version": "TLSv1.0", "inferred": False},
         ],
         "exchanges": [
-            {"stream": 0, "number": 0, "protocol": "http/1.1", "method": "GET", "target": "/secret", "status": 404}
+            {"stream": 0, "number": 0, "protocol": "http/1.1", "method": "GET", "target": "/secret", "status": 404},
+            {"stream": 0, "number": 1, "protocol": "http/1.1", "method": "PUT", "target": "/other", "status": 200},
+            {"stream": 1, "number": 0, "protocol": "http/1.1", "method": "PUT", "target": "/other", "status": 200},
         ],
         **more,
     }  # fmt: skip

@@ -35,15 +35,16 @@ def test_a_connection_that_carries_nothing_has_a_title_and_a_line() -> None:
 
 def test_what_went_wrong_with_packets_is_counted() -> None:
     facts = {
-        "rtt_server_ns": 20 * MS, "syn_retransmits": 1, "retransmits_client": 1, "out_of_order_server": 1,
-        "zero_windows_client": 2, "missing_client": 40, "missing_server": 60,
+        "rtt_server_ns": 20 * MS, "syn_retransmits": 1, "retransmits_client": 1, "retransmits_server": 3,
+        "out_of_order_server": 1, "zero_windows_client": 2, "zero_windows_server": 1, "missing_client": 40,
+        "missing_server": 60,
     }  # fmt: skip
     ((line,),) = (found.lines for found in told(one(**facts)))
     assert line.split("; ")[3:] == [
         "round trip to server 20.0 ms",
-        "2 retransmissions",
+        "5 retransmissions",
         "1 segment out of order",
-        "2 zero windows",
+        "3 zero windows",
         "100 B missing",
     ]
 
@@ -115,10 +116,10 @@ def test_what_belongs_to_an_exchange_stands_under_it() -> None:
 
 def test_stalls_come_last_with_their_frames() -> None:
     stall: Row = {
-        "stream": 0, "kind": "rto", "detail": "tail", "side": "server", "start_at": 0, "end_at": 200 * MS,
+        "stream": 0, "kind": "rto", "detail": "tail", "side": "server", "start_at": 7 * MS, "end_at": 207 * MS,
         "start_frame": 5, "end_frame": 9, "confidence": 0.9,
     }  # fmt: skip
-    (found,) = told(one(), exchanges=[EXCHANGE], stalls=[stall, {**stall, "start_at": 1, "released_frame": 7}])
+    (found,) = told(one(), exchanges=[EXCHANGE], stalls=[stall, {**stall, "start_at": 8 * MS, "released_frame": 7}])
     assert len(found.lines) == 4
     assert "200 ms (rto, tail, server, confidence 0.90), frames 5 → 9: " in found.lines[2]
     assert "frames 5 → 7 → 9: " in found.lines[3]

@@ -40,10 +40,17 @@ def test_handshakes_and_requests_are_counted_by_kind() -> None:
         {"stream": 1, "number": 0, "version": "TLSv1.3", "kind": "full", "outcome": "complete"},
         {"stream": 2, "number": 0, "version": "TLSv1.2", "outcome": "failed"},
         {"stream": 0, "number": 1, "outcome": "complete"},
+        {"stream": 1, "number": 1, "version": "TLSv1.2", "outcome": "failed"},
+        {"stream": 3, "number": 0, "outcome": "incomplete"},
     ]
     exchanges = [{"stream": 0, "number": number, "protocol": ("h2", "dns", "h2")[number]} for number in range(3)]
     counted = tallies(tables_of(handshakes=handshakes, exchanges=exchanges))
-    assert counted.handshakes == (("TLSv1.3 full", 2), ("TLSv1.2 failed", 1), ("encrypted renegotiation", 1))
+    assert counted.handshakes == (
+        ("TLSv1.2 failed", 2),
+        ("TLSv1.3 full", 2),
+        ("encrypted renegotiation", 1),
+        ("incomplete", 1),
+    )
     assert counted.requests == (("h2", 2), ("dns", 1))
     assert counted.connections == ()
 
@@ -72,14 +79,16 @@ def test_the_network_is_counted_in_both_directions() -> None:
         ),
         0,
     )
-    rows = [
-        connection(0, **nothing | {"syn_retransmits": 1, "retransmits_client": 2, "retransmits_server": 3}),
-        connection(1, **nothing | {"zero_windows_server": 1}),
-    ]
+    one = {"syn_retransmits": 1, "retransmits_client": 2, "retransmits_server": 3}
+    other = {
+        "zero_windows_server": 1, "zero_windows_client": 1, "out_of_order_client": 1, "out_of_order_server": 2,
+    }  # fmt: skip
+    rows = [connection(0, **nothing | one), connection(1, **nothing | other)]
     assert network(tables_of(connections=rows)) == (
         "1 SYN sent again",
         "5 segments sent again",
-        "1 full receive window",
+        "3 segments out of order",
+        "2 full receive windows",
     )
     assert network(tables_of(connections=[connection(0, **nothing)])) == ()
     assert network(tables_of()) == ()

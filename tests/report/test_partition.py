@@ -75,7 +75,11 @@ def test_small_parts_of_many_servers_are_added_up_by_phase_and_owner_first() -> 
 
 
 def test_a_percent_is_a_part_and_less_is_none() -> None:
-    assert [part.ns for part in divided({(1, "wait", "server"): 990, (1, "syn", "path"): 10})] == [990, 10]
+    assert sizes(divided({(1, "wait", "server"): 990, (1, "syn", "path"): 10}))[1] == (
+        "TCP handshake",
+        "s1.example:80",
+        10,
+    )
     assert sizes(divided({(1, "wait", "server"): 991, (1, "syn", "path"): 9}))[1] == ("", "", 9)
 
 
@@ -152,10 +156,10 @@ def test_without_names_servers_are_addresses() -> None:
     assert [part.where for part in divided({(1, "wait", "server"): 60}, names=False)] == ["10.0.0.1:80"]
 
 
-def front(**facts: int) -> dict[tuple[str, int], Split]:
+def front(ip: str = "10.0.0.1", **facts: int) -> dict[tuple[str, int], Split]:
     parts: Row = {"backend_ns": 0, "connect_ns": 0, "tls_ns": 0, "pool_ns": 0, "proxy_ns": 0, "unlinked_ns": 0}
     split = Split(requests=1, wait_ns=100, unlinked=0, is_outermost=True, **parts | facts)
-    return {("10.0.0.1", 80): split}
+    return {(ip, 80): split}
 
 
 def test_of_a_fronts_wait_the_largest_hop_of_the_owner_is_named() -> None:
@@ -172,23 +176,41 @@ def test_of_a_fronts_wait_the_largest_hop_of_the_owner_is_named() -> None:
     assert told[1] == "wait for the server, the proxy's own time", "no part of it is known"
 
 
-def described(**facts: Any) -> Unexplained:  # noqa: ANN401
-    """A wait of 90 ns of two requests on one connection."""
+def described(
+    requests: int = 2,
+    *,
+    phase: str = "wait",
+    owner: str = "server",
+    names: bool = True,
+    **facts: Any,  # noqa: ANN401
+) -> Unexplained:
+    """A wait of 90 ns of two requests on one connection.
+
+    Args:
+        requests: Of these, so many.
+        phase: In which they wait.
+        owner: Whose time that is.
+        names: With names found in the capture.
+        facts: Columns of the connection, but for ``response_bytes``, ``splits`` and ``on_behalf``.
+    """
+    size, splits, on_behalf = (facts.pop(name, None) for name in ("response_bytes", "splits", "on_behalf"))
     tables = tables_of(
-        wait_owners=owned({(9, "wait", "server"): 90}),
+        wait_owners=owned({(9, phase, owner): 90}),
         servers=[{"server_ip": "10.0.0.9", "server_port": 80, "names": ["shop.example"]}],
+        splits=splits or [],
+        on_behalf=on_behalf or [],
         connections=[connection(4, **facts)],
         phases=[
-            {"stream": 4, "exchange": number, "kind": "wait", "start_at": start, "end_at": end, "start_frame": frame}
-            for number, start, end, frame in ((0, 0, 60, 5), (1, 100, 130, 9))
+            {"stream": 4, "exchange": number, "kind": phase, "start_at": start, "end_at": end, "start_frame": frame}
+            for number, start, end, frame in ((0, 0, 60, 5), (1, 100, 130, 9))[:requests]
         ],
         exchanges=[
             {"stream": 4, "number": number, "request_at": 0, "method": "GET", "target": f"/{number}", "confidence": 1.0,
-             "protocol": "http/1.1", "response_at": 5}
-            for number in (0, 1)
+             "protocol": "http/1.1", "response_at": 5, "response_bytes": size}
+            for number in range(requests)
         ],
     )  # fmt: skip
-    (part,) = partition(tables, 90, {}, ())
+    (part,) = partition(tables, 90, front(ip="10.0.0.9", proxy_ns=70) if splits else {}, (), names=names)
     return part
 
 
@@ -196,6 +218,32 @@ def test_a_large_part_says_what_it_consists_of_and_where_to_look() -> None:
     part = described()
     assert (part.stream, part.frame) == (4, 5)
     assert part.detail == "2 requests; the longest GET /0 60 ns at frame 5"
+
+
+def test_a_single_request_is_named_where_names_are_wanted() -> None:
+    assert described(1).detail == "1 request; it is GET /0 60 ns at frame 5"
+    assert described(1, names=False).detail == "1 request"
+    assert described(names=False).detail == "2 requests; the longest 60 ns at frame 5"
+
+
+def test_what_was_made_for_others_is_not_where_to_look() -> None:
+    part = described(on_behalf=[{"stream": 4, "exchange": 0}])
+    assert part.frame == 9
+    assert part.detail.startswith("1 request; it is GET /1 30 ns")
+
+
+def test_the_path_of_few_bytes_needs_no_bandwidth() -> None:
+    """What a new connection may send at once: ten segments for each request."""
+    few, many = (described(1, phase="transfer", owner="path", response_bytes=size) for size in (14_599, 14_600))
+    assert (few.next_step, few.detail[:22]) == ("", "1 request; 14.6 kB; it")
+    assert "bandwidth" in many.next_step
+
+
+def test_what_a_proxy_itself_took_is_told_with_how_many_requests_it_had_at_a_time() -> None:
+    part = described(owner="proxy", splits=[{"server_ip": "10.0.0.9", "server_port": 80}])
+    assert "the proxy itself took 70 ns of 100 ns wait (70 %), up to 2 requests at a time" in part.detail
+    part = described(1, owner="proxy", splits=[{"server_ip": "10.0.0.9", "server_port": 80}])
+    assert "at a time" not in part.detail
 
 
 def test_a_second_sight_of_the_connection_is_not_where_to_look() -> None:

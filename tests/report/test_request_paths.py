@@ -140,6 +140,28 @@ def test_connections_of_the_same_server_at_the_same_time_stand_beside_it() -> No
     ]
 
 
+def test_the_longest_wait_comes_first_and_has_stays_of_its_own() -> None:
+    tables = travelled()
+    tables.execute("""
+        INSERT INTO exchanges BY NAME SELECT 0 AS stream, number, 200 AS request_at, 300 AS response_done_at,
+            ns AS wait_ns
+        FROM (VALUES (1, 99), (2, 101), (3, NULL)) AS t(number, ns);
+        INSERT INTO whereabouts BY NAME SELECT 0 AS stream, 2 AS exchange, 'wait' AS phase, 0 AS of_stream,
+            210 AS start_at, 290 AS end_at, 'host' AS kind, 'app' AS place""")
+    assert [found.exchange for found in journeys(tables, 5)] == [2, 0, 1]
+    longest, first = journeys(tables, 2)
+    assert [(stay.start_at, stay.end_at) for stay in longest.stays] == [(210, 290)]
+    assert len(first.stays) == 3
+
+
+def test_of_connections_beside_it_those_that_went_on_the_longest_meanwhile_are_shown() -> None:
+    """The second one was longer, but for the most part at another time."""
+    tables = travelled(beside=tuple(connection(stream) for stream in range(1, 7)))
+    tables.execute("UPDATE phases SET start_at = 0, end_at = 20 + stream WHERE stream > 0")
+    tables.execute("UPDATE phases SET start_at = -10000, end_at = 11 WHERE stream = 6")
+    assert {lane.stream for lane in only(tables).lanes if not lane.chosen} == {2, 3, 4, 5}
+
+
 def test_what_was_made_for_others_is_followed_from_its_front_alone() -> None:
     assert list(journeys(travelled(on_behalf=({"stream": 0, "exchange": 0},)), 5)) == []
     assert list(journeys(travelled(), 0)) == []

@@ -1,0 +1,71 @@
+"""Captures of the same traffic, taken at several places: what is refused before anything is read."""
+
+from pathlib import Path
+
+import pytest
+
+from conchart.errors import CaptureError, UsageError
+from conchart.reading.parts.model import Wanted
+from conchart.reading.places import read_places
+from conchart.store.tables import Tables
+from tests.by_hand import tables_of
+from tests.conftest import ROOT, places_of
+
+FILES = {place: [str(path)] for place, path in places_of(ROOT / "captures/places/plain").items()}
+
+
+def read(places: dict[str, list[str]], *, trusted: tuple[str, ...] = ()) -> tuple[Tables, list[tuple[int, int]]]:
+    """Give the tables, and what was said of the progress."""
+    tables, told = tables_of(), list[tuple[int, int]]()
+    with tables.filling():
+        read_places(tables, places, Wanted(), trusted=trusted, progress=lambda *done: told.append(done))
+    return tables, told
+
+
+@pytest.mark.parametrize(
+    ("places", "trusted", "words"),
+    [
+        ({"client": ["a.pcap"]}, (), "name two places at least"),
+        ({"client": ["a.pcap"], "lb": ["b.pcap"]}, ("app",), "there is no place app; --at names client, lb"),
+        ({"client": ["a.pcap"], "lb": ["./a.pcap"]}, (), "./a.pcap is named for client and for lb"),
+    ],
+)
+def test_what_somebody_names_wrongly_is_refused(
+    places: dict[str, list[str]], trusted: tuple[str, ...], words: str
+) -> None:
+    with pytest.raises(UsageError) as told:
+        read(places, trusted=trusted)
+    assert words in str(told.value)
+
+
+def test_a_file_that_cannot_be_read_is_named_whichever_place_has_it(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.pcap"
+    bad.write_bytes(b"no capture at all")
+    with pytest.raises(CaptureError, match=r"bad\.pcap"):
+        read({"client": FILES["client"], "lb": [str(bad)]})
+
+
+def test_each_place_has_a_row_a_clock_and_its_share_of_the_progress() -> None:
+    tables, told = read(FILES, trusted=("lb",))
+    assert tables.fetch("SELECT number, place, reference FROM places ORDER BY number") == [
+        (number, place, number == 0) for number, place in enumerate(FILES)
+    ]
+    methods = dict(tables.fetch("SELECT DISTINCT place, method FROM clocks"))
+    assert (methods["client"], methods["lb"]) == ("reference", "trusted")
+    sizes = [Path(path).stat().st_size for (path,) in FILES.values()]
+    assert [size for size, _ in told] == [sum(sizes[: number + 1]) for number in range(len(sizes))]
+    ((packets,),) = tables.fetch("SELECT sum(packets)::BIGINT FROM places")
+    assert told[-1][1] == packets
+
+
+def test_connections_that_several_places_saw_stand_once_with_the_places_on_their_way() -> None:
+    tables, _ = read(FILES)
+    ways = tables.fetch(
+        "SELECT stream, list(position ORDER BY position), list(place ORDER BY position) FROM paths GROUP BY ALL"
+    )
+    ((streams,),) = tables.fetch("SELECT count(*) FROM connections")
+    assert len(ways) == streams
+    for _, positions, places in ways:
+        assert positions == [*range(len(places))]
+        assert len({*places}) == len(places)
+    assert max(len(places) for _, _, places in ways) > 1
