@@ -207,7 +207,7 @@ def test_live_understands_its_command_line(command: Command) -> None:
     words = shlex.split(command.text)[3:]
     with live.make_context("live", words) as context:
         assert context.params["interface"]
-        if expression := context.params["expression"]:
+        if expression := context.params["filter"]:
             bpf.compiler(expression)
 
 
