@@ -34,15 +34,6 @@ BY_EXCHANGE = """
     WHERE log_lines.stream IS NOT NULL
 """
 """SQL: a row per line that has an exchange."""
-_PARTS = "setup_ns, queued_ns, buffered_ns, network_ns, clock_ns"
-COLUMNS = f"log_line, log_confidence, logged_ns, wire_ns, {_PARTS}"
-"""What the page tells of an exchange's line."""
-ONE_BY_EXCHANGE = f"""
-    SELECT stream, exchange AS number, regexp_extract(path, '[^/]*$') || ':' || line AS log_line,
-        round(100 * confidence)::UTINYINT AS log_confidence, logged_ns, wire_ns, {_PARTS}
-    FROM ({BY_EXCHANGE}) QUALIFY row_number() OVER (PARTITION BY stream, exchange ORDER BY log, line) = 1
-"""
-"""SQL: a row per exchange that has a line, with ``COLUMNS``; of several logs, the first one."""
 _WORST = f"""
     SELECT *, method, host, target, count(*) OVER () AS compared
     FROM ({BY_EXCHANGE}) JOIN (SELECT stream, number AS exchange, method, host, target FROM exchanges)

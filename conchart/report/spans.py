@@ -25,10 +25,6 @@ BY_EXCHANGE = f"""
 """One row per exchange that a span is about: the client's, the server's, or both."""
 _SURE = 95
 """Percent; less is told."""
-COLUMNS = """
-    client_span, client_span_ns, client_before_ns, client_wire_ns, client_behind_ns, client_sure,
-    server_span, server_span_ns, server_before_ns, server_behind_ns, server_sure
-"""
 
 
 def are_there(tables: Tables) -> bool:

@@ -10,8 +10,8 @@ worst ones of each server, and then those whose users waited the longest. The ot
 (:mod:`conchart.outputs.page.left_out`).
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,10 +21,11 @@ from conchart.outputs.page.ladders import ladders
 from conchart.outputs.page.left_out import left_out
 from conchart.outputs.page.packed import Packer, counted_from
 from conchart.questions.explain.clocks import WHY
-from conchart.report import logs, owners, races, spans, tunnels
+from conchart.report import owners, races
 from conchart.report import swimlanes as drawn
 from conchart.report.axis import TimeAxis, time_axis
 from conchart.report.messages import BY_EXCHANGE, are_there
+from conchart.report.notes import RACE, Note, notes
 from conchart.report.queries import ALL, ASKED, BY_SHAPE, are_asked
 from conchart.report.servers import groups
 from conchart.report.splits import STEPS
@@ -64,26 +65,21 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
     axis = time_axis(tables)
     asked, said = are_asked(tables), are_there(tables)
     owned = options.names and owners.are_known(tables)
+    noted = list(notes(tables))
     parts = {
         "phases": phase_rows(_PHASES),
         "stalls": stall_rows(_stalls(axis)),
-        "exchanges": _exchanges(
-            names=options.names,
-            asked=asked,
-            said=said,
-            tunnelled=tunnels.are_there(tables),
-            traced=spans.are_there(tables),
-            logged=logs.are_there(tables),
-        ),
+        "exchanges": _exchanges(names=options.names, asked=asked, said=said),
         "links": link_rows(),
         "handshakes": _handshakes(names=options.names),
         "packets": _packets(axis, options),
         **({"queries": _QUERIES} if asked else {}),
-        **({"races": _RACES} if races.are_there(tables) else {}),
+        **({"races": _RACES} if any(note.title == RACE for note in noted) else {}),
+        **({"notes": _NOTES_DRAWN} if noted else {}),
     }
     packer = Packer()
     limits: tuple[str, ...] = ()
-    with drawn_lanes(tables), _shapes(tables, asked=asked):
+    with drawn_lanes(tables), _shapes(tables, asked=asked), _lent(tables, noted):
         counts = {
             name: packer.add(name, tables, query)
             for name, query in {"lanes": _lanes(axis, names=options.names, owned=owned), **parts}.items()
@@ -178,14 +174,23 @@ def _stalls(axis: TimeAxis) -> str:
 
 
 _RACES = f"""
-    SELECT lane, other, kind::VARCHAR AS kind, won, against, decided_ns, answered_ns, refused, delay_ns, packets, bytes
-    FROM ({races.OF_STREAMS}) JOIN drawn USING (stream) ORDER BY lane, other"""
+    SELECT lane, won, packets FROM ({races.OF_STREAMS}) JOIN drawn USING (stream) ORDER BY lane, other"""
+_NOTES = {"place": "BIGINT", "stream": "BIGINT", "number": "BIGINT", "title": "VARCHAR", "says": "VARCHAR"}
+_NOTES_DRAWN = f"""
+    SELECT lane, number, title, says FROM page_notes JOIN drawn USING (stream)
+    ORDER BY lane, place LIMIT {MAX_EXCHANGES}"""
 
 
 _QUERIES = f"""
     SELECT lane, server_ip, server_port, protocol, shape, count, waits, total_ns, p50_ns, p95_ns, worst_ns, errors,
         fronts, linked, frame
     FROM query_shapes LEFT JOIN drawn USING (stream) ORDER BY place LIMIT {MAX_QUERIES}"""
+
+
+def _lent(tables: Tables, noted: Sequence[Note]) -> AbstractContextManager[None]:
+    """Keep notes as ``page_notes``, as long as a block lasts; nothing where there are none."""
+    placed = ((place, *note) for place, note in enumerate(noted))
+    return tables.lent("page_notes", _NOTES, placed) if noted else nullcontext()
 
 
 @contextmanager
@@ -200,11 +205,10 @@ def _shapes(tables: Tables, *, asked: bool) -> Iterator[None]:
             tables.execute("DROP TABLE query_shapes")
 
 
-def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool, traced: bool, logged: bool) -> str:
+def _exchanges(*, names: bool, asked: bool, said: bool) -> str:
     """Requests, with the row of ``queries`` of each where stores are asked, and what is told of its messages.
 
-    Few captures have messages of gRPC or WebSocket, tunnels, spans or a log beside them: the others have no column for
-    them.
+    Few captures have messages of gRPC or WebSocket: the others have no column for them.
     """
     column = ", query" if asked else ""
     column += (
@@ -213,11 +217,6 @@ def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool, traced:
         if said
         else ""
     )
-    column += f", {tunnels.COLUMNS}" if tunnelled else ""
-    column += f", {spans.COLUMNS}" if traced else ""
-    told = f"LEFT JOIN ({spans.BY_EXCHANGE}) USING (stream, number)" if traced else ""
-    column += f", coalesce(from_log, false) AS from_log, {logs.COLUMNS}" if logged else ""
-    of_log = f"LEFT JOIN ({logs.ONE_BY_EXCHANGE}) USING (stream, number)" if logged else ""
     messages = f"LEFT JOIN ({BY_EXCHANGE}) USING (stream, number)" if said else ""
     joined = f"""LEFT JOIN (
             SELECT stream, number, place::INTEGER AS query
@@ -238,7 +237,7 @@ def _exchanges(*, names: bool, asked: bool, said: bool, tunnelled: bool, traced:
             request_ns, wait_ns, transfer_ns, {service}, {answered},
             coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence,
             coalesce({UNFINISHED}, false) AS unfinished, coalesce({TURNS}, false) AS is_turn{column}
-        FROM exchanges JOIN drawn USING (stream) {joined if asked else ""} {messages} {told} {of_log}
+        FROM exchanges JOIN drawn USING (stream) {joined if asked else ""} {messages}
         ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
 

@@ -46,79 +46,6 @@ function saidFacts(x) {
   ].filter(Boolean).join(", ");
 }
 
-/**
- * What went through the tunnel that an exchange opened.
- * @param {Row} x
- */
-function tunnelFacts(x) {
-  if (!x.tunnel) return null;
-  if (x.tunnel_ns === null) return `tunnel ${x.tunnel}, not opened`;
-  const sides = ["client", "server"].map((side) => {
-    const datagrams = x[`tunnel_datagrams_${side}`];
-    return `${bytes(x[`tunnel_bytes_${side}`])} of the ${side}${datagrams ? ` (${plural(datagrams, "datagram")})` : ""}`;
-  });
-  return `tunnel ${x.tunnel}, open after ${brief(x.tunnel_ns)}: ${sides.join(", ")}`;
-}
-
-/** Parts of the difference between log and wire, in words; `report/logs.py` has the same. */
-const EXPLAINED = {
-  setup_ns: "set-up of the connection", queued_ns: "queue before the server read it", buffered_ns: "response still in buffers",
-  network_ns: "way between client and capture", clock_ns: "clocks",
-};
-
-/**
- * What the access log says of an exchange, beside what the wire says.
- * @param {Row} x
- */
-function logFacts(x) {
-  if (!x.log_line) return null;
-  const where = `${x.log_line} (confidence ${(x.log_confidence / 100).toFixed(2)})`;
-  const names = x.from_log ? ", method, target and status are from the log" : "";
-  if (x.wire_ns === null) return `${where}${names}`;
-  const parts = Object.entries(EXPLAINED).filter(([part]) => Math.abs(x[part]) > (part === "clock_ns" ? 2e6 : 0))
-    .sort(([one], [other]) => Math.abs(x[other]) - Math.abs(x[one])).map(([part, words]) => `${words} ${brief(x[part])}`);
-  return `${where}: log ${brief(x.logged_ns)}, wire ${brief(x.wire_ns)}${parts.length ? `: ${parts.join(", ")}` : ""}${names}`;
-}
-
-/**
- * How long the spans of client and server last that are about an exchange, and where that time went.
- * @param {Row} x
- * @returns {string[]}
- */
-function spanFacts(x) {
-  const span = (/** @type {string} */ end, /** @type {string[]} */ parts) => `span of ${brief(x[`${end}_span_ns`])} (${x[`${end}_span`]})${x[`${end}_sure`] < 95 ? ` (${x[`${end}_sure`]} % sure)` : ""}: ${parts.join(", ")}`;
-  const told = [];
-  if (x.client_span) {
-    const inside = x.client_span_ns - x.client_before_ns - x.client_wire_ns - x.client_behind_ns;
-    told.push(span("client", [
-      `${brief(x.client_before_ns)} before the request`,
-      `${brief(x.client_wire_ns)} on the wire ${inside ? "between the programs" : "and behind it"}`,
-      ...(inside ? [`${brief(inside)} in the span of the server`] : []),
-      `${brief(x.client_behind_ns)} after the response`,
-    ]));
-  }
-  if (x.server_span) {
-    told.push(span("server", [
-      `begun ${brief(x.server_before_ns)} after the request`,
-      `over ${brief(x.server_behind_ns)} before the end of the response`,
-    ]));
-  }
-  return told;
-}
-
-/**
- * What a connection won or lost against.
- * @param {Row} race
- */
-function raceFacts(race) {
-  const [transport, address] = race.against.split(" ");
-  const other = `${transport === "udp" ? "QUIC" : "TCP"}${race.kind === "address" ? ` to ${address}` : ""} (#${race.other})`;
-  if (race.won) return `won the race against ${other}${race.delay_ns ? `, which began ${brief(race.delay_ns)} earlier` : ""}: this one was ready after ${brief(race.decided_ns)}`;
-  const answer = race.refused ? "refused" : race.answered_ns === null ? "no answer" : `answered after ${brief(race.answered_ns)}`;
-  const cost = race.packets === null ? "" : `; ${plural(race.packets, "packet")}, ${bytes(race.bytes)} in vain`;
-  return `lost the race against ${other}, which was ready ${brief(race.decided_ns)} after this one began; ${answer}${cost}`;
-}
-
 const UNDER_WAY = "unfinished at the last packet";
 
 /**
@@ -227,11 +154,7 @@ export function phaseTip(lane, phase, stall, { kinds, steps }) {
       kind.name === "wait" && exchange.service_ns !== null && !exchange.pieces ? `, ${brief(exchange.service_ns)} of the wait is the server's own` : ""));
     const said = saidFacts(exchange);
     if (said) lines.push(el("div", {}, said));
-    const through = tunnelFacts(exchange);
-    if (through) lines.push(el("div", {}, through));
-    lines.push(...spanFacts(exchange).map((told) => el("div", {}, told)));
-    const logged = logFacts(exchange);
-    if (logged) lines.push(el("div", { class: "line" }, logged));
+    lines.push(...lane.notes.filter((note) => note.number === exchange.number).slice(0, MAX_TOLD).map((note) => el("div", { class: "line" }, note.says)));
     if (exchange.unfinished && phase.end === lane.phases[lane.phases.length - 1].end) lines.push(el("div", {}, `The request is ${UNDER_WAY}`));
     if (exchange.inferred && exchange.confidence !== null) lines.push(el("div", {}, `read from the direction of bytes, confidence ${exchange.confidence.toFixed(2)}`));
   }
@@ -318,6 +241,16 @@ function linkWords(lane, exchange) {
 const MAX_LISTED = 200;
 
 /**
+ * The request that a note is about.
+ * @param {Lane} lane
+ * @param {Row} note
+ */
+function requestOf(lane, note) {
+  const exchange = lane.exchanges.find((x) => x.number === note.number);
+  return exchange ? requestLine(exchange) : `request ${note.number}`;
+}
+
+/**
  * Everything about one connection, as text.
  * @param {Lane} lane
  * @param {Row[]} kinds
@@ -336,11 +269,9 @@ export function detailPanel(lane, kinds, actions) {
     ["Round trip", [lane.rtt_client_ns === null ? null : `${brief(lane.rtt_client_ns)} to the client`, lane.rtt_server_ns === null ? null : `${brief(lane.rtt_server_ns)} to the server`].filter(Boolean).join(", ")],
     ["Stalled", stallSums(lane)],
     ["Ended by", [lane.fin_by && `FIN of the ${lane.fin_by}`, lane.rst_by && `RST of the ${lane.rst_by}`].filter(Boolean).join(", ")],
-    ...lane.races.slice(0, MAX_TOLD).map((race) => ["Race", raceFacts(race)]),
+    ...lane.notes.filter((note) => note.number === null).slice(0, MAX_TOLD).map((note) => [note.title, note.says]),
     ...lane.handshakes.map((h) => ["TLS", tlsFacts(h)]),
-    ...lane.exchanges.filter((x) => x.tunnel).slice(0, MAX_TOLD).map((x) => ["Tunnel", `${requestLine(x)}: ${tunnelFacts(x)}`]),
-    ...lane.exchanges.filter((x) => x.client_span || x.server_span).slice(0, MAX_TOLD).flatMap((x) => spanFacts(x).map((told) => ["Span", `${requestLine(x)}: ${told}`])),
-    ...lane.exchanges.filter((x) => x.log_line).slice(0, MAX_LISTED).map((x) => ["Access log", `${requestLine(x)}: ${logFacts(x)}`]),
+    ...lane.notes.filter((note) => note.number !== null).slice(0, MAX_LISTED).map((note) => [note.title, `${requestOf(lane, note)}: ${note.says}`]),
     ...lane.exchanges.map((x) => ["Messages", saidFacts(x), requestLine(x)]).filter(([, said]) => said).slice(0, MAX_TOLD).map(([name, said, asked]) => [name, `${asked}: ${said}`]),
   ].filter(([, value]) => value !== null && value !== undefined && value !== "");
   const phases = lane.phases.slice(0, MAX_LISTED).map((phase) => {

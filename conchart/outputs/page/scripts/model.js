@@ -10,11 +10,11 @@ import { MOVED, Viewpoints } from "./viewpoint.js";
 /** @typedef {import("./decode.js").Table} Table */
 /** @typedef {Record<string, any>} Row */
 /** @typedef {Row & {name: string, colour: string}} Kind a kind of phase, or a step of a wait, or what idling was that is waited for */
-/** @typedef {Row & {index: number, stream: number, phases: Row[], exchanges: Row[], handshakes: Row[], packets: Row[], stalls: Row[], races: Row[], links: Row[], splits: Row[], costs: Record<string, number>}} Lane */
+/** @typedef {Row & {index: number, stream: number, phases: Row[], exchanges: Row[], handshakes: Row[], packets: Row[], stalls: Row[], races: Row[], notes: Row[], links: Row[], splits: Row[], costs: Record<string, number>}} Lane */
 
 /* Connections that are kept as objects: more than any view shows. */
 const MAX_KEPT = 4000;
-const DETAILS = ["phases", "exchanges", "handshakes", "packets", "stalls", "races"];
+const DETAILS = ["phases", "exchanges", "handshakes", "packets", "stalls", "races", "notes"];
 /* What only ladders show. */
 const LADDER = ["rungs", "silences", "facts", "clocks", "fields", "columns", "ways", "logged"];
 
