@@ -35,6 +35,7 @@ from conchart.store.memory import no_room, spill_folder, table_limit
 from conchart.store.saved import read_saved
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
+from conchart.words.commands import commands
 from conchart.words.units import SECOND
 
 if TYPE_CHECKING:
@@ -160,6 +161,7 @@ def read(
         raise UsageError(f"explain: a stream is a number from 0 to {_LAST_STREAM:,}, not {explain}")
     if statements not in STATEMENTS:
         raise UsageError(f"statements: {' or '.join(STATEMENTS)}, not {statements}")
+    access_logs, log_formats = [*access_logs], [*log_formats]
     logs = _logs(access_logs, log_formats)
     wanted = selection(filter, start, end, count)
     given = given_proxies(proxies)
@@ -178,6 +180,23 @@ def read(
             *_named("access log", (log.path for log in logs)),
             *_named("parts", [parts, *folder_files(os.fspath(parts), "**/*")] if parts else ()),
         )
+        if not any(isinstance(path, Growing) for path in paths):
+            trace.commands = commands(
+                [os.fspath(path) for path in paths if not isinstance(path, Growing)],
+                str(wanted),
+                places={name: _listed(files) for name, files in (places or {}).items()},
+                only_findings={} if seen_from in (None, "capture") else {"seen-from": seen_from},
+                clock=[f"{name}=trusted" for name in trusted_clocks],
+                vantage=vantage,
+                proxy=[",".join(proxy) for proxy in given],
+                keylog=keylogs,
+                spans=_listed(spans),
+                statements=None if statements == "shape" else statements,
+                access_log=access_logs,
+                log_format=log_formats,
+                findings=findings,
+                threshold=[f"{name}={value}" for name, value in (thresholds or {}).items()],
+            )
 
         def conclude() -> None:
             for number, (path, name) in enumerate(zip(paths, opened, strict=False)):
@@ -461,6 +480,8 @@ class Trace(Tables):
         with _open_trace(memory) as trace, trace.filling():
             read_saved(Path(path), trace.restore)
         trace.inputs = (*_named("trace", [path]),)
+        ((has_packets,),) = trace.fetch(f"SELECT coalesce(sum(selected), 0) <= {DETAILED} FROM captures")
+        trace.commands = commands([os.fspath(path)], "", explains=has_packets)
         return trace
 
     def write(

@@ -29,7 +29,7 @@ _LAST_STREAM = (1 << 31) - 1
 
 
 @click.command(cls=ReadingCommand)
-@click.argument("capture", type=Input(), metavar="CAPTURE")
+@click.argument("captures", type=Input(), metavar="CAPTURE...", nargs=-1, required=True)
 @click.argument("stream", metavar="STREAM", type=click.IntRange(min=0))
 @write_option("Write the page (.html) of this connection.")
 @FORCE
@@ -38,7 +38,7 @@ _LAST_STREAM = (1 << 31) - 1
 @reading_options
 def explain(
     *,
-    capture: str,
+    captures: tuple[str, ...],
     stream: int,
     outputs: tuple[str, ...],
     force: bool,
@@ -66,7 +66,7 @@ def explain(
         raise UsageError(
             "explain does not support --seen-from: it shows the times at the capture point and at both ends"
         )
-    with read_captures((capture,), selection, explain=min(stream, _LAST_STREAM)) as trace:
+    with read_captures(captures, selection, explain=min(stream, _LAST_STREAM)) as trace:
         found = _found(trace, stream)
         for output in outputs:
             trace.write(output, options=DrawOptions(names=not no_names, explained=stream), force=force)

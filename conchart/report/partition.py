@@ -45,6 +45,12 @@ class Unexplained:
     ns: int
     phase: str = ""
     """Its phase, inside a sentence; empty where it is divided by place."""
+    kind: str = ""
+    """The same as tables have it, and whose time it is; empty where that is not known."""
+    owner: str = ""
+    server_ip: str | None = None
+    """None where it is at several servers."""
+    server_port: int | None = None
     stream: int | None = None
     """The connection where it took longest, and the frame with which that began."""
     frame: int | None = None
@@ -323,6 +329,10 @@ def _brief(known: _Known, part: _Part) -> Unexplained:
         next_step=_next_step(part, hop),
         ns=part.ns,
         phase=word,
+        kind=part.phase,
+        owner=part.owner,
+        server_ip=part.server_ip,
+        server_port=part.server_port,
     )
 
 
@@ -362,6 +372,8 @@ def _by_spot(known: _Known, here: Sequence[_Part], spent: Spent) -> Iterator[tup
                 where=_where(known, first),
                 next_step=_NEXT_SPOT[spot.kind] if spot else "",
                 ns=until - given,
+                server_ip=first.server_ip,
+                server_port=first.server_port,
             )
             yield told, _Spot(part=first, spot=spot, spent=spent)
         given = until

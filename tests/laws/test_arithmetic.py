@@ -41,6 +41,7 @@ def waits_have_shares(trace: Trace) -> None:
     answer = report.verdict
     assert all(0 <= entry.cost_ns <= waited_ns for entry in answer.entries)
     assert sum(entry.cost_ns for entry in answer.entries) + answer.rest_ns == waited_ns
+    assert sum(row.cost_ns for row in answer.rows) == waited_ns
 
 
 def parts_add_up(trace: Trace) -> None:

@@ -1,0 +1,98 @@
+"""The answer in JSON: what page and terminal say, with its numbers."""
+
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import conchart
+from conchart import Trace
+from conchart.cli import main
+from conchart.report.report import report_of
+from tests.conftest import ROOT, is_sample, name_of
+
+CAPTURES = "captures"
+H3 = f"{CAPTURES}/http3/caddy"
+MODEM = f"{CAPTURES}/far-away/modem-tls12/input.pcap"
+REFUSED = f"{CAPTURES}/findings/nat-answer-bypass/input.pcap"
+FAULT = f"{CAPTURES}/places/whose-fault-1"
+TOLD: dict[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
+    "plain": ((MODEM,), {}),
+    "keys, filter": ((f"{H3}/input.pcap",), {"keylog": f"{H3}/keys.log", "filter": "udp port 443"}),
+    "two captures": ((REFUSED, MODEM), {"proxies": [["10.99.2.20"]], "thresholds": {"reuse_least": 2}}),
+    "seen from the client": ((MODEM,), {"seen_from": "client", "statements": "off"}),
+    "places": (
+        (),
+        {"places": {name: f"{FAULT}/{name}.pcap" for name in ("client", "lb", "app")}, "trusted_clocks": ("lb",)},
+    ),
+}
+
+
+def answer_of(trace: Trace, folder: Path) -> dict[str, Any]:
+    trace.write(folder / "out.json")
+    answer = json.loads((folder / "out.json").read_text(encoding="utf-8"))["answer"]
+    assert isinstance(answer, dict)
+    return answer
+
+
+def test_rows_add_up_and_the_state_is_that_of_the_screen(every_case: Path, every_trace: Trace, tmp_path: Path) -> None:
+    if not is_sample(name_of(every_case), 10):
+        pytest.skip("one capture in ten shows it")
+    answer = answer_of(every_trace, tmp_path)
+    with report_of(every_trace) as report:
+        told = report.verdict
+        assert (answer["state"], answer["waited_ns"]) == (told.state, report.totals.waited_ns)
+    assert sum(row["waited_ns"] for row in answer["rows"]) == answer["waited_ns"]
+    titles = [row["title"] for row in answer["rows"]]
+    assert all(entry.title in titles for entry in told.entries if entry.kind != "state")
+    screen = (every_case / "expected.txt").read_text() if (every_case / "expected.txt").exists() else answer["sentence"]
+    assert told.state == "faults" or answer["sentence"].partition(":")[0] in screen
+
+
+def run(line: str, capfd: pytest.CaptureFixture[str]) -> tuple[int, str]:
+    with pytest.raises(SystemExit) as left:
+        main(shlex.split(line)[1:])
+    return int(left.value.code or 0), capfd.readouterr().out
+
+
+@pytest.mark.parametrize("told", TOLD)
+def test_commands_run_as_they_stand_and_show_the_same(
+    told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(ROOT)
+    paths, options = TOLD[told]
+    with conchart.read(*paths, **options) as trace:
+        answer = answer_of(trace, tmp_path)
+        titles = [title for (title,) in trace.fetch("SELECT title FROM findings WHERE root IS NULL")]
+    row = next(row for row in answer["rows"] if row["command"])
+    code, out = run(row["command"], capfd)
+    assert code == 0
+    assert out.startswith(f"Connection {row['stream']} ")
+    assert bool(answer["command"]) == bool(titles)
+    if answer["command"]:
+        code, out = run(answer["command"], capfd)
+        shown = " ".join(out.split())
+        assert code == 0
+        assert all(title in shown for title in titles)
+
+
+def test_a_saved_trace_is_named_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with conchart.read(ROOT / MODEM) as trace:
+        trace.write(tmp_path / "saved.duckdb")
+    monkeypatch.chdir(tmp_path)
+    with Trace.load("saved.duckdb") as trace:
+        answer = answer_of(trace, tmp_path)
+    assert answer["command"] == "conchart findings saved.duckdb"
+    assert run(answer["rows"][0]["command"], capfd)[0] == 0
+
+
+def test_what_nobody_can_type_is_not_printed(story: Trace, tmp_path: Path) -> None:
+    """These tables came from no capture."""
+    answer = answer_of(story, tmp_path)
+    assert answer["rows"]
+    assert {row["command"] for row in answer["rows"]} == {None}
