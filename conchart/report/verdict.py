@@ -220,7 +220,10 @@ def _chosen(parts: Sequence[Finding | Unexplained], waited_ns: int, most: int) -
 def _place(part: Finding | Unexplained) -> tuple[int, int, int]:
     """What tells the order: the size, then the severity."""
     if isinstance(part, Finding):
-        return (-part.own_ns - part.vain_ns, -SEVERITIES.index(part.severity), part.number)
+        # Nobody waits for some faults. They are more than a part of the wait that does not stand out.
+        is_timeless = _is_fault(part) and not part.critical_ns and not part.vain_ns
+        size_ns = LEAST_STANDOUT_NS if is_timeless else part.own_ns + part.vain_ns
+        return (-size_ns, -SEVERITIES.index(part.severity), part.number)
     return (-part.ns, 0, 0)
 
 

@@ -12,6 +12,7 @@ import conchart
 from conchart import Trace
 from conchart.cli import main
 from conchart.report.report import report_of
+from conchart.words.commands import NONE, commands
 from tests.conftest import ROOT, is_sample, name_of
 
 CAPTURES = "captures"
@@ -91,8 +92,12 @@ def test_a_saved_trace_is_named_itself(
     assert run(answer["rows"][0]["command"], capfd)[0] == 0
 
 
-def test_what_nobody_can_type_is_not_printed(story: Trace, tmp_path: Path) -> None:
-    """These tables came from no capture."""
-    answer = answer_of(story, tmp_path)
-    assert answer["rows"]
-    assert {row["command"] for row in answer["rows"]} == {None}
+@pytest.mark.parametrize("paths", [["-"], ["a.pcap", "-"], ["two\nlines.pcap"], ["long.pcap"] * 50])
+def test_what_nobody_can_type_is_not_printed(paths: list[str]) -> None:
+    assert commands(paths, "") == NONE
+
+
+def test_names_and_values_are_quoted() -> None:
+    told = commands(["-a b.pcap"], "-f 'port 1'", keylog=["my keys"], only_findings={"seen-from": "server"})
+    assert told.explain(3) == "conchart explain -f 'port 1' --keylog 'my keys' './-a b.pcap' 3"
+    assert told.findings == "conchart findings -f 'port 1' --keylog 'my keys' --seen-from server './-a b.pcap'"

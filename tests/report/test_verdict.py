@@ -4,14 +4,14 @@ from typing import Any
 
 import conchart
 from conchart import Trace
-from conchart.report.findings import findings
+from conchart.report.findings import Finding, findings
 from conchart.report.partition import LEAST_SHARE
 from conchart.report.remarks import Remark
 from conchart.report.report import Report
-from conchart.report.verdict import MOST_ROWS, missing
+from conchart.report.verdict import LEAST_STANDOUT_NS, MOST_ROWS, missing
 from conchart.words.units import format_ns
 from tests.charts.story import MS, Story
-from tests.conftest import ROOT, TellTrace
+from tests.conftest import ROOT, TellTrace, analysed
 
 
 def test_what_users_waited_is_divided_without_remainder(every_trace: Trace) -> None:
@@ -34,12 +34,19 @@ def test_what_findings_explain_is_part_of_what_its_owner_has(every_trace: Trace)
     assert (explained_ns, wrong) == (sum(one.own_ns for one in findings(every_trace)), 0)
 
 
+def size(finding: Finding) -> int:
+    """Give what orders it: faults that nobody waits for are as much as a wait that stands out."""
+    if finding.critical_ns or finding.vain_ns or finding.severity == "note":
+        return finding.own_ns + finding.vain_ns
+    return LEAST_STANDOUT_NS
+
+
 def test_the_largest_part_comes_first(every_trace: Trace) -> None:
     report = Report(every_trace)
     answer = report.verdict
     rows = [entry for entry in answer.entries if entry.kind != "state"]
-    vain = {one.number: one.vain_ns for one in report.findings}
-    sizes = [entry.cost_ns + vain.get(-1 if entry.number is None else entry.number, 0) for entry in rows]
+    found = {one.number: one for one in report.findings}
+    sizes = [entry.cost_ns if entry.number is None else size(found[entry.number]) for entry in rows]
     assert len(rows) <= MOST_ROWS
     # The last one may be the worst finding, however small it is.
     assert sizes[:-1] == sorted(sizes[:-1], reverse=True)
@@ -121,6 +128,13 @@ def test_a_small_finding_is_never_above_a_large_part_that_nothing_explains() -> 
     ]
 
 
+def test_a_fault_that_nobody_waits_for_stands_above_trifles() -> None:
+    with conchart.read(ROOT / "captures/wild/grpc-too-many-pings/input.pcap") as trace:
+        fault, wait = Report(trace).verdict.entries
+    assert (fault.title.partition(":")[0], fault.cost_ns, wait.kind) == ("GOAWAY", 0, "wait")
+    assert wait.cost_ns < LEAST_STANDOUT_NS
+
+
 def test_a_pooler_s_queue_is_told_beside_its_own_time() -> None:
     """Waiting for a pooled connection is the pooler's time, the database's is what stands behind it."""
     with conchart.read(ROOT / "captures/hops/pgbouncer-transaction-2-both-8/input.pcap") as trace:
@@ -137,6 +151,14 @@ def test_a_lookup_is_no_wait_for_a_server_whose_log_one_could_read() -> None:
         lookup, *_ = Report(trace).unexplained
     assert lookup.title == "DNS lookup"
     assert "resolver" in lookup.next_step
+
+
+def test_a_forward_proxy_is_no_server_and_has_nobody_s_name() -> None:
+    with conchart.read(ROOT / "captures/findings/slow-tunnel/input.pcap") as trace:
+        analysed(trace, "UPDATE connections SET server_name = 'shop.example'")
+        wait, *_ = (one for one in Report(trace).unexplained if one.kind == "wait" and one.owner == "server")
+    assert wait.part == "wait for the server, the proxy and what stands behind it"
+    assert wait.where == "10.98.1.20:80"
 
 
 def test_connections_that_open_late_are_not_told_to_be_kept_open() -> None:

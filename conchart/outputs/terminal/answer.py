@@ -33,14 +33,14 @@ def answer_lines(answer: Verdict, width: int, *, most: int | None = None, full: 
     """
     if answer.state != "nobody served" or not answer.entries:
         yield Text(_waited(answer), "bold")
-    rows = 0
+    rows, typed = 0, set[str]()
     for entry in answer.entries:
         if entry.kind == "state":
             for line in clipped(answer.sentence, width, None):
                 yield Text(line, STATES.get(answer.state, ""))
             continue
         rows += 1
-        yield from _entry(entry, width, most, is_full=full is None or rows <= full)
+        yield from _entry(entry, width, most, typed, is_full=full is None or rows <= full)
     if answer.rest_ns:
         share = format_share(answer.rest_ns, answer.waited_ns)
         parts = f": {answer.rest}" if answer.rest else ""
@@ -64,7 +64,7 @@ def _waited(answer: Verdict) -> str:
     return "Nobody waited, as far as the capture shows."
 
 
-def _entry(entry: Entry, width: int, most: int | None, *, is_full: bool) -> Iterator[Text]:
+def _entry(entry: Entry, width: int, most: int | None, typed: set[str], *, is_full: bool) -> Iterator[Text]:
     room = width - _LABEL
     cost = f"{format_ns(entry.cost_ns)} ({entry.share})" if entry.cost_ns else ""
     title, where, left = entry.title, entry.where, room - cell_len(cost) - 2
@@ -88,16 +88,18 @@ def _entry(entry: Entry, width: int, most: int | None, *, is_full: bool) -> Iter
         yield from _labelled("", entry.detail, width, most)
     if entry.next_step and entry.stream is not None:
         yield from _labelled("", f"next: {entry.next_step}", width, None)
-    yield from _see(entry, where, width, most)
+    yield from _see(entry, where, width, most, typed)
 
 
-def _see(entry: Entry, where: str, width: int, most: int | None) -> Iterator[Text]:
-    """Say where it is, and what shows one of its connections."""
-    if not entry.command:
+def _see(entry: Entry, where: str, width: int, most: int | None, typed: set[str]) -> Iterator[Text]:
+    """Say where it is, and what shows one of its connections; a command that is wider than a line, once."""
+    if not entry.command or entry.command in typed:
         if where:
             yield from _labelled("", where, width, most)
         return
     command = f"see: {entry.command}"
+    if cell_len(command) > width - _LABEL:
+        typed.add(entry.command)
     if where and cell_len(line := f"{where}; {command}") <= width - _LABEL:
         yield from _typed("", line)
         return
