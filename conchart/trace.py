@@ -40,6 +40,7 @@ from conchart.store.saved import read_saved
 from conchart.store.sql import literal
 from conchart.store.steps import Step
 from conchart.store.tables import Tables
+from conchart.words.commands import Commands, commands
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -201,6 +202,8 @@ def read_source(source: Source, options: ReadOptions, knowledge: Knowledge) -> "
             "parts": (options.parts, *folder_files(options.parts, "**/*")) if options.parts else (),
         }
         trace.inputs = tuple(Named(option=what, path=path) for what, paths in inputs.items() for path in paths)
+        if not source.growing:
+            trace.commands = _commands(source, options, knowledge)
 
         def conclude() -> None:
             for growing in source.growing:
@@ -246,6 +249,26 @@ def _conclude(
     if notes:
         trace.execute("UPDATE captures SET notes = list_concat(notes, ?) WHERE capture = 0", [list(notes)])
     trace.owe(step for step in looked_for(trace) if not (moves and "races" in step.writes))
+
+
+def _commands(source: Source, options: ReadOptions, knowledge: Knowledge) -> Commands:
+    """Write what to type to see more of the same."""
+    return commands(
+        source.names,
+        str(options.selection),
+        places=source.places,
+        only_findings={} if options.seen_from == "capture" else {"seen-from": options.seen_from},
+        clock=[f"{name}=trusted" for name in knowledge.trusted_clocks],
+        vantage=knowledge.vantage,
+        proxy=[",".join(proxy) for proxy in given_proxies(knowledge.proxies)],
+        keylog=knowledge.keylog,
+        spans=knowledge.spans,
+        statements=None if options.statements == "shape" else options.statements,
+        access_log=knowledge.access_logs,
+        log_format=knowledge.log_formats,
+        findings=options.findings,
+        threshold=[f"{name}={value}" for name, value in options.thresholds.items()],
+    )
 
 
 def _listed(paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
@@ -342,6 +365,8 @@ class Trace(Tables):
         with _open_trace(memory) as trace, trace.filling():
             read_saved(Path(path), trace.restore)
         trace.inputs = (Named(option="trace", path=os.fspath(path)),)
+        ((has_packets,),) = trace.fetch(f"SELECT coalesce(sum(selected), 0) <= {DETAILED} FROM captures")
+        trace.commands = commands([os.fspath(path)], "", explains=has_packets)
         return trace
 
     def write(

@@ -14,6 +14,7 @@ from conchart import Trace, _native
 from conchart.analysis import plan
 from conchart.analysis.findings.rule import chosen_thresholds, load_rules
 from conchart.store.schema import TABLE_BY_NAME, TABLES
+from conchart.words.commands import NONE, commands
 from tests.charts.story import Story, reverse_proxy
 from tests.children import default_signals
 
@@ -243,6 +244,8 @@ def analysed(trace: Trace, changes: str = "") -> Trace:
             trace.execute(f"DELETE FROM {table.name}")
     if changes:
         trace.execute(changes)
+    if trace.commands == NONE:
+        trace.commands = commands([path for (path,) in trace.fetch("SELECT path FROM captures ORDER BY capture")], "")
     steps = plan(trace, rules=load_rules(), thresholds=chosen_thresholds({}))
     trace.owe(steps)
     trace.provide(*(fact for step in steps for fact in step.writes))

@@ -8,7 +8,7 @@ no more than half of the time waited here was waited by users themselves.
 
 from collections.abc import Iterator
 
-from conchart.store.sql import ANSWERED, RESUMED, TO_GROUP, UNREAD
+from conchart.store.sql import ANSWERED, FORWARDED, RESUMED, TO_GROUP, UNREAD
 from conchart.store.tables import Tables
 
 Endpoint = tuple[str, int]
@@ -71,7 +71,8 @@ _DESCRIBE = f"""
     asked AS (
         SELECT server_ip, server_port, count(*) AS requests,
             quantile_disc(response_done_at - request_at, 0.5) AS request_median_ns,
-            max(response_done_at - request_at) AS request_max_ns
+            max(response_done_at - request_at) AS request_max_ns,
+            count(DISTINCT stream) FILTER ({FORWARDED}) AS forwarded
         FROM exchanges JOIN connections USING (stream) GROUP BY ALL),
     placed AS (
         SELECT *, coalesce(root_ip, server_ip) AS stands_with_ip, coalesce(root_port, server_port) AS stands_with_port,
@@ -80,8 +81,10 @@ _DESCRIBE = f"""
         FROM lived LEFT JOIN standing USING (server_ip, server_port)),
     charged AS (SELECT server_ip, server_port, sum(users_ns)::BIGINT AS users_ns FROM times GROUP BY ALL),
     weighed AS (SELECT server_ip AS stands_with_ip, server_port AS stands_with_port, waited_ns AS weight FROM lived)
-    SELECT * EXCLUDE (root_ip, root_port, stands_with_ip, stands_with_port, weight) REPLACE (
-            coalesce(tier, 0)::INTEGER AS tier, coalesce(names, []) AS names, coalesce(requests, 0) AS requests,
+    SELECT * EXCLUDE (root_ip, root_port, stands_with_ip, stands_with_port, weight, forwarded) REPLACE (
+            coalesce(tier, 0)::INTEGER AS tier,
+            if(2 * coalesce(forwarded, 0) > connections, [], coalesce(names, [])) AS names,
+            coalesce(requests, 0) AS requests,
             coalesce(users_ns, 0) AS users_ns,
             coalesce(handshakes_full, 0) AS handshakes_full, coalesce(handshakes_resumed, 0) AS handshakes_resumed,
             coalesce(handshakes_failed, 0) AS handshakes_failed,

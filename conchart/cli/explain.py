@@ -28,7 +28,7 @@ _FORMATS = (".html",)
 
 
 @click.command(cls=ReadingCommand)
-@click.argument("capture", type=Input(), metavar="CAPTURE")
+@click.argument("captures", type=Input(), metavar="CAPTURE...", nargs=-1, required=True)
 @click.argument("stream", metavar="STREAM", type=click.IntRange(min=0))
 @write_option("Write the page (.html) of this connection.")
 @FORCE
@@ -37,7 +37,7 @@ _FORMATS = (".html",)
 @reading_options
 def explain(
     *,
-    capture: str,
+    captures: tuple[str, ...],
     stream: int,
     outputs: tuple[str, ...],
     force: bool,
@@ -65,7 +65,7 @@ def explain(
         raise UsageError(
             "explain does not support --seen-from: it shows the times at the capture point and at both ends"
         )
-    with read_captures((capture,), reading, explain=min(stream, LAST_STREAM)) as trace:
+    with read_captures(captures, reading, explain=min(stream, LAST_STREAM)) as trace:
         found = _found(trace, stream)
         for output in outputs:
             trace.write(output, options=DrawOptions(names=not no_names, explained=stream), force=force)

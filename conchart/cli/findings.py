@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conchart.analysis.findings.rule import Fix, Rule, load_rules, thresholds
-from conchart.cli.reading import Reading, ReadingCommand, read_captures, reading_options
+from conchart.cli.reading import IN_PLACES, Reading, ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
 from conchart.outputs.terminal import print_findings
@@ -49,7 +49,9 @@ def findings(*, names: tuple[str, ...], reading: Reading) -> None:
     elif len(names) == 1 and names[0] in rules:
         text = printable_lines(page(rules[names[0]]).expandtabs(), _LONGEST_LINE)
         _show(Markdown(text), otherwise=text)
-    elif len(names) == 1 and not (names[0] == "-" or Path(names[0]).exists() or set(names[0]) & {os.sep, "."}):
+    elif len(names) == 1 and not (
+        names[0] in ("-", IN_PLACES) or Path(names[0]).exists() or set(names[0]) & {os.sep, "."}
+    ):
         raise UsageError(f"{names[0]!r} is neither a rule nor a capture; 'conchart findings' lists the rules")
     else:
         with read_captures(names, reading) as trace, report_of(trace) as report:

@@ -5,7 +5,7 @@ import os
 import re
 import struct
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, wraps
@@ -27,6 +27,8 @@ from conchart.words.printable import printable
 from conchart.words.units import count_of, format_ns
 
 _STDOUT = frozenset({"-", "/dev/stdout"})
+_UNJUDGED = "unjudged"
+"""What ``--fail-on`` takes besides severities."""
 _SIDES = (300, 16_000)
 """The least and the greatest width or height of a picture: below, nothing can be read; above, memory ends."""
 
@@ -62,7 +64,7 @@ class Results:
     force: bool
     """Replace also what conchart did not write."""
     options: DrawOptions
-    fail_on: str | None
+    fail_on: tuple[str, ...]
 
     def check(self, captures: Iterable[str]) -> None:
         """Refuse output that cannot be written before a long capture is read; start preparations in parallel.
@@ -134,13 +136,13 @@ class Results:
                 trace.write(output, format=self.form, table=self.table, options=self.options, force=self.force)
                 click.echo(f"Wrote {printable(output)}: {_extent(trace)}", err=not _STDOUT.isdisjoint(self.outputs))
         prints = self.options.verbose or not self.outputs
-        if not prints and self.fail_on is None:
+        if not prints and not self.fail_on:
             return 0
         trace.provide("findings")  # a rule that is wrong is told before anything is printed
         with report_of(trace, names=self.options.names) as report:
             if prints:
                 self._print_summary(report)
-            return int(self.fail_on is not None and _fails(trace, report, self.fail_on))
+            return int(bool(self.fail_on) and _fails(trace, report, self.fail_on))
 
     def _print_summary(self, report: Report) -> None:
         # Not above: a page needs nothing of rich, which takes a while.
@@ -195,9 +197,10 @@ _SHOWING = (
     ),
     click.option(
         "--fail-on",
-        type=click.Choice(SEVERITIES),
-        help="Exit with code 1 if a finding has this severity or a higher one, or if nobody was served. All output is "
-        "written first.",
+        multiple=True,
+        type=click.Choice((*SEVERITIES, _UNJUDGED)),
+        help="Exit with code 1 if a finding has this severity or a higher one, or if nobody was served; unjudged: if "
+        "something could not be judged, or was never served. All output is written first. Repeatable.",
     ),
 )
 
@@ -226,7 +229,7 @@ def showing_options(command: Callable[..., Any]) -> Callable[..., Any]:
         light: bool,
         no_findings: bool,
         verbose: bool,
-        fail_on: str | None,
+        fail_on: tuple[str, ...],
         **others: Any,  # noqa: ANN401  (whatever the command's own options are)
     ) -> Any:  # noqa: ANN401
         options = DrawOptions(
@@ -247,18 +250,28 @@ def showing_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def _fails(trace: Trace, report: Report, least: str) -> bool:
-    """Tell whether there are findings of this severity or a worse one, and name them; or whether nobody was served."""
-    bad = SEVERITIES[SEVERITIES.index(least) :]
-    query = "SELECT finding FROM findings WHERE list_contains($bad, severity) GROUP BY finding ORDER BY min(number)"
-    names = [printable(name) for (name,) in trace.fetch(query, {"bad": list(bad)})]
-    if names:
-        click.echo(f"conchart: --fail-on {least}: {', '.join(names)}", err=True)
-        return True
-    if report.verdict.state == "nobody served":
-        click.echo(f"conchart: --fail-on {least}: nobody was served", err=True)
-        return True
-    return False
+def _fails(trace: Trace, report: Report, wanted: Collection[str]) -> bool:
+    """Tell whether the answer is one to fail on, and why; if not, what could not be judged."""
+    given = " --fail-on ".join(wanted)
+    reasons = []
+    if severities := [SEVERITIES.index(one) for one in wanted if one != _UNJUDGED]:
+        bad = list(SEVERITIES[min(severities) :])
+        query = "SELECT finding FROM findings WHERE list_contains($bad, severity) GROUP BY finding ORDER BY min(number)"
+        reasons += [printable(name) for (name,) in trace.fetch(query, {"bad": bad})]
+    if not reasons and report.verdict.state == "nobody served":
+        reasons.append("nobody was served")
+    unjudged = [one.words for one in report.unjudged]
+    if report.in_vain:
+        unjudged.append(f"never served: {report.in_vain}")
+    if not unjudged and report.verdict.state == "not judged":
+        unjudged.append("nothing could be judged")
+    if _UNJUDGED in wanted and unjudged:
+        reasons.append(f"not judged: {'; '.join(unjudged)}")
+    if reasons:
+        click.echo(f"conchart: --fail-on {given}: {', '.join(reasons)}", err=True)
+    elif unjudged:
+        click.echo(f"conchart: --fail-on {given}: nothing found, but not judged: {'; '.join(unjudged)}", err=True)
+    return bool(reasons)
 
 
 def _extent(trace: Trace) -> str:

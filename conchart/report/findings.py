@@ -55,6 +55,8 @@ class Finding:
     """What to change, one way each."""
     brief_server: str = ""
     """Name and port; empty where the server has no name."""
+    server_ip: str | None = None
+    server_port: int | None = None
     consequences: tuple["Finding", ...] = ()
     """The findings that it brings with it, worst first."""
 
@@ -187,7 +189,7 @@ def findings(tables: Tables, *, names: bool = True) -> list[Finding]:
 
 
 def _finding(row: Row, consequences: tuple[Finding, ...], *, names: bool) -> Finding:
-    name, ip, port = row.pop("server"), row.pop("server_ip"), row.pop("server_port")
+    name, ip, port = row.pop("server"), row["server_ip"], row["server_port"]
     address = "" if ip is None else ip if port is None else endpoint(ip, port)
     named = names and name and address and name != address
     row["server"] = f"{name} ({address})" if named else address

@@ -17,7 +17,7 @@ from conchart.report.places import Part as Spot
 from conchart.report.places import Spent
 from conchart.report.rows import Row, rows
 from conchart.report.splits import POOL_WAIT, Split, Splits
-from conchart.store.sql import OF_USERS, OPENING, RESUMED, SERVED, SURE, UNFINISHED
+from conchart.store.sql import FORWARDED, OF_USERS, OPENING, RESUMED, SERVED, SURE, UNFINISHED
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASE_BY_NAME, UNDER_WAY
 from conchart.words.printable import endpoint, named_endpoint, printable
@@ -45,6 +45,12 @@ class Unexplained:
     ns: int
     phase: str = ""
     """Its phase, inside a sentence; empty where it is divided by place."""
+    kind: str = ""
+    """The same as tables have it, and whose time it is; empty where that is not known."""
+    owner: str = ""
+    server_ip: str | None = None
+    """None where it is at several servers."""
+    server_port: int | None = None
     stream: int | None = None
     """The connection where it took longest, and the frame with which that began."""
     frame: int | None = None
@@ -68,10 +74,13 @@ _PARTS = f"""
             if(servers = 1, any_value(server_port), NULL) AS server_port, sum(explained_ns)::BIGINT AS explained_ns
         FROM parts WHERE ns <> 0
         GROUP BY phase, owner, if({LEAST_SHARE} * ns >= $waited_ns, (server_ip, server_port), NULL))
-    SELECT folded.*, names[1] AS name, is_dns IS NOT NULL AS is_dns
+    SELECT folded.*, names[1] AS name, is_dns IS NOT NULL AS is_dns, forwards IS NOT NULL AS forwards
     FROM folded LEFT JOIN servers USING (server_ip, server_port)
     LEFT JOIN (SELECT DISTINCT server_ip, server_port, true AS is_dns FROM connections WHERE app = 'dns')
         USING (server_ip, server_port)
+    LEFT JOIN (
+        SELECT server_ip, server_port, true AS forwards FROM connections JOIN exchanges USING (stream) GROUP BY ALL
+        HAVING 2 * count(DISTINCT stream) FILTER ({FORWARDED}) > count(DISTINCT stream)) USING (server_ip, server_port)
     ORDER BY ns DESC, server_ip, server_port, phase, owner
 """
 _SERVED = f"""
@@ -204,6 +213,8 @@ class _Part:
     explained_ns: int
     """What findings explain besides, of the same phase and owner."""
     is_dns: bool
+    forwards: bool
+    """It is a forward proxy: another server has what it is asked for."""
 
 
 _OWN = {
@@ -312,6 +323,8 @@ def _brief(known: _Known, part: _Part) -> Unexplained:
     if (part.phase, part.owner) == ("wait", "server"):
         whose = "its own time"
     split, hop = _behind(known, part)
+    if part.forwards and part.owner == "server" and not split:
+        hop, whose = "unlinked", _HOPS["unlinked"].called.format(front="proxy")
     if split:
         whose = _called_hop(split, hop)
     word = "pause" if part.phase == "idle" else _inside(PHASE_BY_NAME[part.phase].title)
@@ -323,6 +336,10 @@ def _brief(known: _Known, part: _Part) -> Unexplained:
         next_step=_next_step(part, hop),
         ns=part.ns,
         phase=word,
+        kind=part.phase,
+        owner=part.owner,
+        server_ip=part.server_ip,
+        server_port=part.server_port,
     )
 
 
@@ -362,6 +379,8 @@ def _by_spot(known: _Known, here: Sequence[_Part], spent: Spent) -> Iterator[tup
                 where=_where(known, first),
                 next_step=_NEXT_SPOT[spot.kind] if spot else "",
                 ns=until - given,
+                server_ip=first.server_ip,
+                server_port=first.server_port,
             )
             yield told, _Spot(part=first, spot=spot, spent=spent)
         given = until

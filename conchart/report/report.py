@@ -75,6 +75,7 @@ class Report:
             served=answer.served(self._tables),
             lacking=self.unjudged,
             remarks=self.remarks,
+            commands=self._tables.commands,
         )
 
     @cached_property

@@ -309,7 +309,7 @@ def in_vain(tables: Tables) -> str:
         """
     )
     told = [
-        f"{count_of(number, word, word)} ({format_ns(ns)})"
+        f"{count_of(number, word, word)}{f' ({format_ns(ns)})' if ns else ''}"
         for number, ns, word in ((refused, refused_ns, "refused"), (unanswered, unanswered_ns, "unanswered"))
         if number
     ]

@@ -16,6 +16,7 @@ from conchart.report.unjudged import Unjudged
 from conchart.store.schema import SEVERITIES
 from conchart.store.sql import ANSWERED, UNREAD
 from conchart.store.tables import Tables
+from conchart.words.commands import NONE, Commands
 from conchart.words.units import SECOND, count_of, format_ns, format_share
 
 MOST_ROWS = 5
@@ -34,8 +35,9 @@ State = Literal["nobody served", "faults", "no known fault", "not judged", "heal
 - *faults*: there are findings that are no notes; ``--fail-on warning`` exits with 1;
 - *not judged*: nothing was found, but nothing could be judged, or not where half of the wait was;
 - *no known fault*: nothing was found, but half of the wait or more lies in one part;
-- *not judged*: nothing was found in what could be judged;
-- *healthy*: nothing was found, and everything was judged.
+- *not judged*: nothing was found in what could be judged, or in what was served: a single attempt that fails is no
+  fault, and nothing that anybody is to be content with;
+- *healthy*: nothing was found, everything was judged, and everybody was served.
 """
 
 
@@ -66,10 +68,17 @@ class Entry:
     """Of the finding's rule: ``conchart findings NAME`` shows its page."""
     number: int | None = None
     """Of the finding: its row."""
+    phase: str = ""
+    """Of a wait, as tables have it, and whose time it is; empty where it is that of several."""
+    owner: str = ""
+    server_ip: str | None = None
+    server_port: int | None = None
     stream: int | None = None
-    """A connection to look at: ``conchart explain CAPTURE STREAM``."""
+    """A connection to look at."""
     frame: int | None = None
     """A frame to look at."""
+    command: str = ""
+    """What shows more of it, to be typed as it stands."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +87,11 @@ class Verdict:
 
     entries: tuple[Entry, ...]
     """The state, unless that is faults; then findings and waits, the largest first."""
+    rows: tuple[Entry, ...]
+    """All findings and waits: what they cost adds up to what users waited."""
     state: State
+    sentence: str
+    """The state in words."""
     unjudged: str
     """What could not be judged, and why; empty where all was, and where there are faults to look at first."""
     more: str
@@ -96,11 +109,13 @@ class Verdict:
     quality: str
     """``capture complete``, or what is missing."""
     complete: bool
+    command: str
+    """What shows all findings in full, to be typed as it stands; empty where there are none, or nobody can."""
 
     @property
     def unsaid(self) -> "Verdict":
         """Without what readers are to find out by themselves."""
-        return replace(self, entries=(), more="", left=(), unjudged="", rest_ns=0, rest="")
+        return replace(self, entries=(), rows=(), more="", left=(), unjudged="", rest_ns=0, rest="", command="")
 
 
 def verdict(
@@ -112,6 +127,7 @@ def verdict(
     served: "Served",
     lacking: Sequence[Unjudged],
     remarks: Iterable[Remark],
+    commands: Commands = NONE,
     most: int = MOST_ROWS,
 ) -> Verdict:
     """Give the answer: so many rows of the partition, the worst finding that is no note among them in any case.
@@ -124,22 +140,31 @@ def verdict(
         served: Who was served.
         lacking: What could not be judged.
         remarks: On the quality of the capture.
+        commands: What to type to see more.
         most: How many rows.
     """
-    chosen = _chosen(findings, waits, waited_ns, most)
+    parts = _parts(findings, waits)
+    chosen = _chosen(parts, waited_ns, most)
     shown = [one for one in chosen if isinstance(one, Finding)]
     quality = {one.title for one in findings if one.name == ABOUT_THE_CAPTURE}
     left = tuple(one for one in tally_findings(findings, without=shown) if one.title not in quality)
-    faults = any(one.severity != SEVERITIES[0] and one.name != ABOUT_THE_CAPTURE for one in findings)
     standout = _standout(waits, waited_ns)
-    state = _state(served, faults=faults, lacking=lacking, waited_ns=waited_ns, stands_out=standout is not None)
-    entries = [_of_finding(one) if isinstance(one, Finding) else _of_wait(one, waited_ns) for one in chosen]
-    if state != "faults":
-        entries.insert(0, _of_state(state, served, in_vain, standout, waited_ns, findings))
+    state = _state(
+        served,
+        faults=any(map(_is_fault, findings)),
+        lacking=lacking,
+        waited_ns=waited_ns,
+        stands_out=standout is not None,
+        in_vain=bool(in_vain),
+    )
+    of_state = _of_state(state, served, in_vain, standout, waited_ns, findings, judged=not lacking)
+    entries = [_entry(one, waited_ns, commands) for one in chosen]
     said = list(missing(remarks))
     return Verdict(
-        entries=tuple(entries),
+        entries=tuple(entries if state == "faults" else [of_state, *entries]),
+        rows=tuple(_entry(one, waited_ns, commands) for one in parts),
         state=state,
+        sentence=": ".join(filter(None, (of_state.title, of_state.detail))),
         unjudged="" if state in ("faults", "nobody served") else "; ".join(one.words for one in lacking),
         more=by_severity(left),
         left=left,
@@ -151,6 +176,7 @@ def verdict(
         in_vain=in_vain,
         quality="; ".join(said) or "capture complete",
         complete=not said,
+        command=commands.findings if shown or left else "",
     )
 
 
@@ -167,20 +193,26 @@ def missing(told: Iterable[Remark]) -> Iterator[str]:
 # --- the partition
 
 
-def _chosen(
-    findings: Sequence[Finding], waits: Sequence[Unexplained], waited_ns: int, most: int
-) -> list[Finding | Unexplained]:
-    """Give the largest parts, findings before waits of the same size; notes only where they are a percent or more."""
-    about = [one for one in findings if one.name != ABOUT_THE_CAPTURE]
-    faults = [one for one in about if one.severity != SEVERITIES[0]]
-    notes = [
-        one for one in about if one.severity == SEVERITIES[0] and one.own_ns and LEAST_SHARE * one.own_ns >= waited_ns
+def _is_fault(finding: Finding) -> bool:
+    return finding.severity != SEVERITIES[0] and finding.name != ABOUT_THE_CAPTURE
+
+
+def _parts(findings: Sequence[Finding], waits: Sequence[Unexplained]) -> list[Finding | Unexplained]:
+    """Give the parts, the largest first, findings before waits of the same size; also faults that cost nothing."""
+    told = [one for one in findings if one.own_ns or _is_fault(one)]
+    return sorted([*told, *waits], key=_place)
+
+
+def _chosen(parts: Sequence[Finding | Unexplained], waited_ns: int, most: int) -> list[Finding | Unexplained]:
+    """Give the largest parts; notes only where they are a percent or more; a fault in any case."""
+    large = [
+        one
+        for one in parts
+        if (_is_fault(one) or LEAST_SHARE * one.own_ns >= waited_ns if isinstance(one, Finding) else one.part)
     ]
-    parts: list[Finding | Unexplained] = [*faults, *notes, *(one for one in waits if one.part)]
-    parts.sort(key=_place)
-    first, others = parts[:most], parts[most:]
-    worst = min(faults, key=_place, default=None)
-    if worst is not None and worst in others:
+    first, others = large[:most], large[most:]
+    worst = next((one for one in large if isinstance(one, Finding) and _is_fault(one)), None)
+    if worst in others:
         first[-1] = worst
     return first
 
@@ -188,7 +220,10 @@ def _chosen(
 def _place(part: Finding | Unexplained) -> tuple[int, int, int]:
     """What tells the order: the size, then the severity."""
     if isinstance(part, Finding):
-        return (-part.own_ns - part.vain_ns, -SEVERITIES.index(part.severity), part.number)
+        # Nobody waits for some faults. They are more than a part of the wait that does not stand out.
+        is_timeless = _is_fault(part) and not part.critical_ns and not part.vain_ns
+        size_ns = LEAST_STANDOUT_NS if is_timeless else part.own_ns + part.vain_ns
+        return (-size_ns, -SEVERITIES.index(part.severity), part.number)
     return (-part.ns, 0, 0)
 
 
@@ -204,6 +239,11 @@ def _in_rest(findings: Sequence[Finding], waits: Sequence[Unexplained]) -> str:
     )
 
 
+def _entry(part: Finding | Unexplained, waited_ns: int, commands: Commands) -> Entry:
+    entry = _of_finding(part) if isinstance(part, Finding) else _of_wait(part, waited_ns)
+    return replace(entry, command=commands.explain(entry.stream))
+
+
 def _of_finding(finding: Finding) -> Entry:
     return Entry(
         kind="finding",
@@ -217,6 +257,8 @@ def _of_finding(finding: Finding) -> Entry:
         detail=finding.seen,
         name=finding.name,
         number=finding.number,
+        server_ip=finding.server_ip,
+        server_port=finding.server_port,
         stream=finding.streams[0] if finding.streams else None,
         frame=finding.frames[0] if finding.frames else None,
     )
@@ -232,6 +274,10 @@ def _of_wait(wait: Unexplained, waited_ns: int) -> Entry:
         cost=f"{format_ns(wait.ns)} of {format_ns(waited_ns)} that users waited",
         detail=wait.detail,
         next_step=wait.next_step,
+        phase=wait.kind,
+        owner=wait.owner,
+        server_ip=wait.server_ip,
+        server_port=wait.server_port,
         stream=wait.stream,
         frame=wait.frame,
     )
@@ -287,7 +333,9 @@ def _standout(waits: Sequence[Unexplained], waited_ns: int) -> tuple[str, int] |
     return None
 
 
-def _state(served: Served, *, faults: bool, lacking: Sequence[Unjudged], waited_ns: int, stands_out: bool) -> State:
+def _state(
+    served: Served, *, faults: bool, lacking: Sequence[Unjudged], waited_ns: int, stands_out: bool, in_vain: bool
+) -> State:
     timeless_ns = sum(one.waited_ns or 0 for one in lacking if one.timeless)
     if served.nobody:
         return "nobody served"
@@ -297,7 +345,7 @@ def _state(served: Served, *, faults: bool, lacking: Sequence[Unjudged], waited_
         return "not judged"
     if stands_out:
         return "no known fault"
-    return "not judged" if lacking else "healthy"
+    return "not judged" if lacking or in_vain else "healthy"
 
 
 def _nothing_judged(served: Served, lacking: Sequence[Unjudged]) -> bool:
@@ -312,6 +360,8 @@ def _of_state(
     standout: tuple[str, int] | None,
     waited_ns: int,
     findings: Sequence[Finding],
+    *,
+    judged: bool,
 ) -> Entry:
     title, detail = "Nothing wrong found", ""
     if notes := [one for one in findings if one.name != ABOUT_THE_CAPTURE]:
@@ -323,7 +373,9 @@ def _of_state(
         title = "No known fault"
         words, ns = standout
         detail = f"{format_share(ns, waited_ns)} of what users waited is one part: {words}"
-    elif state == "healthy" and vain:
+    elif state == "faults":
+        title = f"Faults found ({by_severity(tally_findings(findings))})"
+    elif state == "not judged" and judged and served.answered:
         title = f"{title} in what was served"
     elif state == "not judged":
         title = f"{title} in what could be judged" if served.answered else "Nothing could be judged"

@@ -31,6 +31,9 @@ PATH = r"regexp_replace({}.target, '^[A-Za-z][A-Za-z0-9+.-]*://[^/]*', '')"
 """A request's target without scheme and host, which only the absolute form has (RFC 9112 section 3.2.2)."""
 UNREAD = "(transport = 'udp' AND coalesce(app, 'unknown') = 'unknown')"
 """Of ``connections``: datagrams that nobody reads here. Of them no time is known to be waited for: they come last."""
+FORWARDED = "(protocol = 'socks' OR protocol LIKE 'http/1%' AND (method = 'CONNECT' OR starts_with(target, 'http://')))"
+"""Of ``exchanges``: a client asks a forward proxy for what another server has. Over HTTP/2 and HTTP/3, that proxy has a
+name of its own, and CONNECT has other meanings."""
 TO_GROUP = "regexp_matches(server_ip, '^(22[4-9]|23[0-9])[.]|^255[.]255[.]255[.]255$|^ff[0-9a-f]{2}:')"
 """Of ``connections``: datagrams to whoever listens (multicast, broadcast). Nobody has to answer, and who does so does
 it from an address of its own (RFC 6762 section 6, RFC 4795 section 2.5): no answer is no failure."""

@@ -15,6 +15,7 @@ import duckdb
 from conchart.store.schema import TABLE_BY_NAME, TABLES
 from conchart.store.sql import literal
 from conchart.store.steps import Step, Steps
+from conchart.words.commands import NONE
 
 _FEW = 50_000
 """Phases and packets up to which one thread works: to share so little takes longer than to do it."""
@@ -71,6 +72,8 @@ class Tables:
         self._is_trial = False
         self._is_small = True
         self._steps = Steps()
+        self.commands = NONE
+        """What to type to see more of the same captures."""
         # Only tables are ever meant, never a Python variable of that name, and nothing is fetched from the network.
         connection.execute(
             "SET python_enable_replacements = false;"

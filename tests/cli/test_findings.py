@@ -15,6 +15,9 @@ __all__ = ["run"]  # a fixture
 RULES = str(ROOT / "tests/findings/rules")
 CAPTURE = str(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap")
 CLEAN = str(ROOT / "captures/reverse-proxy/http/input.pcap")
+RACE = str(ROOT / "captures/udp/ip-race-lost/input.pcap")
+EMPTY = f"{CLEAN}|-f|port 9"
+SYN = f"{CLEAN}|-c|1"
 
 
 def test_the_rules_are_listed(run: Run) -> None:
@@ -90,6 +93,27 @@ def test_findings_may_fail_a_build(
     assert bool(json.loads(Path("out.json").read_text())["findings"]) == bool(code), "everything is written"
     assert out.startswith("Wrote out.json: ")
     assert err.startswith(f"conchart: --fail-on {least}: server-closes-each-response") if code else err == ""
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        ((CAPTURE, "serious", "unjudged"), 1, "serious --fail-on unjudged: server-closes-each-response, "),
+        ((CLEAN, "note", "unjudged"), 0, ""),
+        ((RACE, "warning"), 0, "warning: nothing found, but not judged: what 1 connection said (encrypted, no keys)"),
+        ((RACE, "unjudged"), 1, "unjudged: not judged: what 1 connection said (encrypted, no keys)"),
+        ((EMPTY, "serious"), 0, "serious: nothing found, but not judged: nothing could be judged"),
+        ((EMPTY, "unjudged"), 1, "unjudged: not judged: nothing could be judged"),
+        ((SYN, "serious"), 1, "serious: nobody was served"),
+    ],
+)
+def test_what_was_not_judged_does_not_pass_as_healthy(
+    run: Run, args: tuple[str, ...], code: int, said: str, tmp_path: Path
+) -> None:
+    capture, *wanted = args
+    ended, _, err = run(*capture.split("|"), *(text for one in wanted for text in ("--fail-on", one)))
+    assert ended == code
+    assert err.startswith(f"conchart: --fail-on {said}") if said else err == ""
 
 
 def test_without_being_asked_findings_fail_nothing(run: Run) -> None:

@@ -21,6 +21,7 @@ def test_json_holds_every_row_of_every_table_sorted_and_exact(story: Trace, tmp_
     story.write(tmp_path / "out.json")
     document = json.loads((tmp_path / "out.json").read_text())
     assert document.pop("conchart") == 2
+    assert document.pop("answer")["rows"]
     assert list(document) == [table.name for table in TABLES if table.name != "packets"]
     for name, rows in document.items():
         relation = story.sql(f"FROM {name}")
@@ -45,6 +46,8 @@ def test_json_of_an_empty_capture_has_empty_tables(tmp_path: Path) -> None:
         trace.write(tmp_path / "out.json")
     document = json.loads((tmp_path / "out.json").read_text())
     assert document.pop("conchart") == 2
+    answer = document.pop("answer")
+    assert (answer["state"], answer["waited_ns"], answer["rows"]) == ("not judged", 0, [])
     assert document == {table.name: [] for table in TABLES if table.name != "packets"}
 
 

@@ -37,6 +37,7 @@ def waits_have_shares(trace: Trace, report: Report) -> None:
     answer = report.verdict
     assert all(0 <= ns <= waited_ns for ns in (answer.rest_ns, *(entry.cost_ns for entry in answer.entries)))
     assert sum(entry.cost_ns for entry in answer.entries) + answer.rest_ns == waited_ns
+    assert sum(row.cost_ns for row in answer.rows) == waited_ns
 
 
 def parts_add_up(trace: Trace, report: Report) -> None:

@@ -20,6 +20,7 @@ from conchart.report.overview import Overview
 from conchart.report.report import Report, report_of
 from conchart.report.servers import Alike, Part, Server, Totals
 from conchart.report.verdict import Served, verdict
+from conchart.words.commands import commands
 from conchart.words.phases import PHASE_BY_NAME
 from tests.conftest import MS, ROOT, T0
 
@@ -101,6 +102,7 @@ def by_hand(**others: object) -> Report:
         served=Served(answered=1, responses=1, failed=0, refused=0),
         lacking=[],
         remarks=[],
+        commands=commands(["made up.pcap"], ""),
     )
     life = Stretch("wait", 0, 1_000 * MS)
     lane = Lane(

@@ -1,13 +1,18 @@
-"""JSON: every table in one document, ``{"conchart": 2, "captures": [...], …}``, same bytes for the same capture.
+"""JSON: the answer and every table, ``{"conchart": 2, "answer": {…}, "captures": […], …}``.
+
+The same bytes for the same capture.
 
 ``docs/command-line.md`` describes it. Other formats that are JSON are streamed by what stands here, too.
 """
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from duckdb import DuckDBPyRelation
 
+from conchart.report.report import Report, report_of
+from conchart.report.verdict import Entry
 from conchart.store.schema import SCHEMA_VERSION, TABLES
 from conchart.store.tables import Tables
 
@@ -15,12 +20,14 @@ _ROWS_AT_A_TIME = 10_000
 
 
 def dump_json(tables: Tables, sink: IO[str]) -> None:
-    """Write all tables, one row per line, without ever holding a whole table.
+    """Write the answer and all tables, one row per line, without ever holding a whole table.
 
     Times are integers of nanoseconds, NULL is null. ``packets`` is left out when it is empty. Integers above 2^53
     (every instant) need a reader that keeps them, as Python's, jq's from 1.7 and DuckDB's do.
     """
-    sink.write(f'{{"conchart": {SCHEMA_VERSION}')
+    with report_of(tables) as report:
+        told = json.dumps(_answer(report), ensure_ascii=False)
+    sink.write(f'{{"conchart": {SCHEMA_VERSION},\n"answer": {told}')
     for table in TABLES:
         rows = fetched(tables.sql(f"SELECT to_json(t) FROM (FROM {table.name} ORDER BY {table.key}) t"))
         listed = lines(row for (row,) in rows)
@@ -30,6 +37,36 @@ def dump_json(tables: Tables, sink: IO[str]) -> None:
             sink.writelines(listed)
             sink.write("]")
     sink.write("}\n")
+
+
+def _answer(report: Report) -> dict[str, object]:
+    """Give the answer; the rows' ``waited_ns`` add up to that of all."""
+    answer = report.verdict
+    return {
+        "state": answer.state,
+        "sentence": answer.sentence,
+        "waited_ns": answer.waited_ns,
+        "rows": [_row(entry) for entry in answer.rows],
+        "unjudged": "; ".join(one.words for one in report.unjudged) or None,
+        "in_vain": answer.in_vain or None,
+        "quality": answer.quality,
+        "command": answer.command or None,
+    }
+
+
+def _row(entry: Entry) -> dict[str, object]:
+    texts = ("severity", "title", "where", "phase", "owner", "detail", "change", "next_step", "command")
+    return {
+        "kind": entry.kind,
+        "waited_ns": entry.cost_ns,
+        **{name: getattr(entry, name) or None for name in texts},
+        "server_ip": entry.server_ip,
+        "server_port": entry.server_port,
+        "stream": entry.stream,
+        "frame": entry.frame,
+        "finding": entry.name or None,
+        "number": entry.number,
+    }
 
 
 def fetched(relation: DuckDBPyRelation) -> Iterator[tuple[Any, ...]]:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from conchart.outputs.limits import TERMINAL
 from conchart.outputs.options import DrawOptions
-from conchart.outputs.terminal.answer import answer_lines, to_type
+from conchart.outputs.terminal.answer import answer_lines
 from conchart.outputs.terminal.attribution import attribution, causes, waits
 from conchart.outputs.terminal.facts import facts, hints
 from conchart.outputs.terminal.findings import finding_lines
@@ -50,7 +50,7 @@ def print_summary(report: Report, console: Console, options: DrawOptions) -> Non
     width, colours = sheet.width, sheet.colours
     listed = report.servers(TERMINAL.servers)
     answer = report.verdict if options.findings else report.verdict.unsaid
-    for line in answer_lines(answer, to_type(report), width):
+    for line in answer_lines(answer, width):
         sheet.show(line)
     sheet.show(Text())
     sheet.tell(facts(report))

@@ -4,17 +4,13 @@ A finding has its title and cost, and what to change; a wait that none explains 
 next; both have the command that shows more. What is to be typed stands on one line, whole.
 """
 
-import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.text import Text
 
 from conchart.outputs.terminal.words import both_ends, clipped
-from conchart.report.report import Report
 from conchart.report.verdict import Entry, Verdict
-from conchart.words.printable import printable
 from conchart.words.units import format_ns, format_share
 
 STYLES = {"serious": "bold red", "warning": "bold yellow", "note": "bold"}
@@ -26,29 +22,25 @@ _LEAST_TITLE = 30
 """Columns of the severity."""
 
 
-def answer_lines(
-    answer: Verdict, capture: "Typed", width: int, *, most: int | None = None, full: int | None = None
-) -> Iterator[Text]:
+def answer_lines(answer: Verdict, width: int, *, most: int | None = None, full: int | None = None) -> Iterator[Text]:
     """Give the lines.
 
     Args:
         answer: What to tell.
-        capture: What to type for it.
         width: Columns.
         most: Lines of one text; whatever is longer is cut, but for what to change and to type. None: nothing is.
         full: Rows with all their lines, the first ones; of the others, the first line. None: all.
     """
     if answer.state != "nobody served" or not answer.entries:
         yield Text(_waited(answer), "bold")
-    rows = 0
+    rows, typed = 0, set[str]()
     for entry in answer.entries:
         if entry.kind == "state":
-            told = ": ".join(filter(None, (entry.title, entry.detail)))
-            for line in clipped(told, width, None):
+            for line in clipped(answer.sentence, width, None):
                 yield Text(line, STATES.get(answer.state, ""))
             continue
         rows += 1
-        yield from _entry(entry, width, capture, most, is_full=full is None or rows <= full)
+        yield from _entry(entry, width, most, typed, is_full=full is None or rows <= full)
     if answer.rest_ns:
         share = format_share(answer.rest_ns, answer.waited_ns)
         parts = f": {answer.rest}" if answer.rest else ""
@@ -60,8 +52,8 @@ def answer_lines(
     if answer.left:
         titles = dict.fromkeys(one.title for one in answer.left)
         yield from _labelled("besides", f"{answer.more}: {'; '.join(titles)}", width, most)
-    if capture.path and (answer.left or any(entry.kind == "finding" for entry in answer.entries)):
-        yield from _typed("in full", f"conchart findings {capture.path}")
+    if answer.command:
+        yield from _typed("in full", answer.command)
 
 
 def _waited(answer: Verdict) -> str:
@@ -72,7 +64,7 @@ def _waited(answer: Verdict) -> str:
     return "Nobody waited, as far as the capture shows."
 
 
-def _entry(entry: Entry, width: int, capture: "Typed", most: int | None, *, is_full: bool) -> Iterator[Text]:
+def _entry(entry: Entry, width: int, most: int | None, typed: set[str], *, is_full: bool) -> Iterator[Text]:
     room = width - _LABEL
     cost = f"{format_ns(entry.cost_ns)} ({entry.share})" if entry.cost_ns else ""
     title, where, left = entry.title, entry.where, room - cell_len(cost) - 2
@@ -96,16 +88,18 @@ def _entry(entry: Entry, width: int, capture: "Typed", most: int | None, *, is_f
         yield from _labelled("", entry.detail, width, most)
     if entry.next_step and entry.stream is not None:
         yield from _labelled("", f"next: {entry.next_step}", width, None)
-    yield from _see(entry, where, capture, width, most)
+    yield from _see(entry, where, width, most, typed)
 
 
-def _see(entry: Entry, where: str, capture: "Typed", width: int, most: int | None) -> Iterator[Text]:
-    """Say where it is, and what shows one of its connections."""
-    if entry.stream is None or not capture.explain:
+def _see(entry: Entry, where: str, width: int, most: int | None, typed: set[str]) -> Iterator[Text]:
+    """Say where it is, and what shows one of its connections; a command that is wider than a line, once."""
+    if not entry.command or entry.command in typed:
         if where:
             yield from _labelled("", where, width, most)
         return
-    command = f"see: {capture.explain} {entry.stream}"
+    command = f"see: {entry.command}"
+    if cell_len(command) > width - _LABEL:
+        typed.add(entry.command)
     if where and cell_len(line := f"{where}; {command}") <= width - _LABEL:
         yield from _typed("", line)
         return
@@ -122,25 +116,3 @@ def _typed(label: str, text: str) -> Iterator[Text]:
 def _labelled(label: str, text: str, width: int, most: int | None) -> Iterator[Text]:
     for number, line in enumerate(clipped(text, width - _LABEL, most)):
         yield Text.assemble((f"{'' if number else label:<{_LABEL}}", "bold"), line)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Typed:
-    """What to type for the captures, with the options that chose packets; empty where nobody can."""
-
-    path: str
-    """For a command that takes all of them."""
-    explain: str
-    """The command that explains a connection, but for its number: of several captures, connections count on."""
-
-
-def to_type(report: Report) -> Typed:
-    """Write what to type: nothing for standard input, captures of several places, and names that cannot be printed."""
-    overview = report.overview
-    # What begins with a dash would be an option.
-    paths = (f"./{path}" if path.startswith("-") else path for path in overview.paths)
-    words = [overview.selection or "", *map(shlex.quote, paths)]
-    path = " ".join(filter(None, words))
-    if "-" in overview.paths or report.have_places or printable(path, len(path)) != path:
-        return Typed(path="", explain="")
-    return Typed(path=path, explain=f"conchart explain {path}" if len(overview.paths) == 1 else "")

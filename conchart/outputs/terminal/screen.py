@@ -9,7 +9,7 @@ from itertools import islice
 from rich.text import Text
 
 from conchart.outputs.options import DrawOptions
-from conchart.outputs.terminal.answer import answer_lines, to_type
+from conchart.outputs.terminal.answer import answer_lines
 from conchart.outputs.terminal.attribution import block
 from conchart.outputs.terminal.facts import brief_facts
 from conchart.outputs.terminal.lanes import BESIDE_LANES, lane_lines
@@ -51,9 +51,8 @@ _LABEL = 9
 def first_screen(report: Report, width: int, *, colours: bool, options: DrawOptions) -> list[Text]:
     """Give the lines: no more than ``LINES`` from 80 columns on."""
     answer = report.verdict if options.findings else report.verdict.unsaid
-    capture = to_type(report)
     top = _first_that_fits(
-        (list(answer_lines(answer, capture, width, most=most, full=full)) for most, full in _SHORTER), _ANSWER, width
+        (list(answer_lines(answer, width, most=most, full=full)) for most, full in _SHORTER), _ANSWER, width
     )
     bottom = _first_that_fits((list(_facts(report, width, most)) for most in (3, 2, 1)), _FACTS, width)
     between = list(_section(PLACES, islice(place_lines(report, width, most=1), _PLACES)))
