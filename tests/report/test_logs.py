@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from conchart.report.logs import ONE_BY_EXCHANGE, are_there, of_stream, says, summaries, where, worst
+from conchart.report.logs import are_there, of_stream, says, summaries, where, worst
 from conchart.store.tables import Tables
 from tests.by_hand import Row, tables_of
 
@@ -104,12 +104,6 @@ def test_the_worst_differences_come_first_with_the_name_of_their_request() -> No
         ("access.log:3", "GET /a", 0),
     ]
     assert len(worst(tables, most=9)) == 3, "the line without a duration is not compared"
-
-
-def test_of_several_lines_of_an_exchange_the_page_tells_the_first() -> None:
-    tables = logged(log_lines=[line(3, 0), line(2, 0)], log_differences=[differs(2, 10, 20)])
-    query = f"SELECT number, log_line, log_confidence, wire_ns FROM ({ONE_BY_EXCHANGE})"
-    assert tables.fetch(query) == [(0, "access.log:2", 90, 20 * MS)]
 
 
 def test_lines_of_a_connection_are_in_the_order_of_its_exchanges() -> None:

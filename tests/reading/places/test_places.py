@@ -1,37 +1,43 @@
 """Captures of the same traffic, taken at several places: what is refused before anything is read."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from conchart.errors import CaptureError, UsageError
-from conchart.reading.parts.model import Wanted
-from conchart.reading.places import read_places
+from conchart.reading import places as in_places
+from conchart.reading.knowledge import Knowledge
+from conchart.reading.options import ReadOptions
+from conchart.reading.source import Source
 from conchart.store.tables import Tables
 from tests.by_hand import tables_of
 from tests.conftest import ROOT, places_of
 
-FILES = {place: [str(path)] for place, path in places_of(ROOT / "captures/places/plain").items()}
+FILES = {place: (str(path),) for place, path in places_of(ROOT / "captures/places/plain").items()}
 
 
-def read(places: dict[str, list[str]], *, trusted: tuple[str, ...] = ()) -> tuple[Tables, list[tuple[int, int]]]:
+def read(
+    places: Mapping[str, tuple[str, ...]], *, trusted: tuple[str, ...] = ()
+) -> tuple[Tables, list[tuple[int, int]]]:
     """Give the tables, and what was said of the progress."""
     tables, told = tables_of(), list[tuple[int, int]]()
     with tables.filling():
-        read_places(tables, places, Wanted(), trusted=trusted, progress=lambda *done: told.append(done))
+        options = ReadOptions(progress=lambda *done: told.append(done))
+        in_places.read(tables, Source(places=places), options, Knowledge(trusted_clocks=trusted))
     return tables, told
 
 
 @pytest.mark.parametrize(
     ("places", "trusted", "words"),
     [
-        ({"client": ["a.pcap"]}, (), "name two places at least"),
-        ({"client": ["a.pcap"], "lb": ["b.pcap"]}, ("app",), "there is no place app; --at names client, lb"),
-        ({"client": ["a.pcap"], "lb": ["./a.pcap"]}, (), "./a.pcap is named for client and for lb"),
+        ({"client": ("a.pcap",)}, (), "name two places at least"),
+        ({"client": ("a.pcap",), "lb": ("b.pcap",)}, ("app",), "there is no place app; --at names client, lb"),
+        ({"client": ("a.pcap",), "lb": ("./a.pcap",)}, (), "./a.pcap is named for client and for lb"),
     ],
 )
 def test_what_somebody_names_wrongly_is_refused(
-    places: dict[str, list[str]], trusted: tuple[str, ...], words: str
+    places: Mapping[str, tuple[str, ...]], trusted: tuple[str, ...], words: str
 ) -> None:
     with pytest.raises(UsageError) as told:
         read(places, trusted=trusted)
@@ -42,7 +48,7 @@ def test_a_file_that_cannot_be_read_is_named_whichever_place_has_it(tmp_path: Pa
     bad = tmp_path / "bad.pcap"
     bad.write_bytes(b"no capture at all")
     with pytest.raises(CaptureError, match=r"bad\.pcap"):
-        read({"client": FILES["client"], "lb": [str(bad)]})
+        read({"client": FILES["client"], "lb": (str(bad),)})
 
 
 def test_each_place_has_a_row_a_clock_and_its_share_of_the_progress() -> None:
