@@ -111,8 +111,6 @@ LACKING = frozenset(
     {
         "conchart.analysis.findings.evidence",
         "conchart.analysis.findings.pricing",
-        "conchart.places.joining",
-        "conchart.places.matching",
         "conchart.questions.predict.replay",
     }
 )
