@@ -111,8 +111,6 @@ LACKING = frozenset(
     {
         "conchart.analysis.findings.evidence",
         "conchart.analysis.findings.pricing",
-        "conchart.reading.places.joining",
-        "conchart.reading.places.matching",
         "conchart.questions.predict.replay",
         "conchart.report.connections",
         "conchart.report.swimlanes",
