@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv6Address
-from typing import final
+from typing import TypedDict, final
 
 from typing_extensions import Self
 
@@ -11,12 +11,14 @@ __all__ = [
     "Crossings",
     "annotate_captures",
     "build_facts",
+    "declared",
     "divide_turns",
     "fit_clock",
     "link_exchanges",
     "pack_columns",
     "pair_alike",
     "pair_lines",
+    "protocols",
     "read_capture",
     "read_log",
     "share_waits",
@@ -83,6 +85,29 @@ def annotate_captures(
     Returns:
         Of each capture how many frames were looked at, and how long they were together on the wire.
     """
+
+class Protocol(TypedDict):
+    """What is true of every exchange of a protocol."""
+
+    name: str
+    kind: str
+    """What is asked: a value of ``exchanges.kind``."""
+    store: str | None
+    """Of stores: what they keep, a value of ``exchanges.store``."""
+    product: str | None
+    """What serves it, where the protocol is that of one product."""
+    multiplexed: bool
+    """Several requests may be under way at once, and be answered in any order."""
+    never_answered: list[str]
+    """Methods that no server answers."""
+    opens_session: list[str]
+    """Methods that begin a session, as long as nothing else came before."""
+
+def protocols() -> list[Protocol]:
+    """Give the facts about each protocol, once: a row per value of ``exchanges.protocol``."""
+
+def declared() -> dict[str, list[tuple[str, str]]]:
+    """Give the tables that the core fills: name and SQL type of each column; of words, the name of the vocabulary."""
 
 def build_facts() -> dict[str, str]:
     """Tell how the core was built: ``version``, ``rustc``, ``target``, ``profile``, ``opt_level``."""

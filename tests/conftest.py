@@ -50,7 +50,8 @@ STORY = f"""
         'full' AS kind, 'complete' AS outcome, 'shop.example' AS sni, 'http/1.1' AS alpn, false AS inferred;
 
     INSERT INTO exchanges BY NAME
-    SELECT 0 AS stream, 0 AS number, 'tls' AS protocol, {T0 + 820 * MS} AS request_at, 5 * {MS} AS request_ns,
+    SELECT 0 AS stream, 0 AS number, 'tls' AS protocol, 'sealed' AS kind, {T0 + 820 * MS} AS request_at,
+        5 * {MS} AS request_ns,
         100 * {MS} AS wait_ns, 50 * {MS} AS transfer_ns, 9000 AS response_bytes, true AS inferred, 0.9 AS confidence,
         true AS client_keepalive;
 

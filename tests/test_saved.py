@@ -12,7 +12,7 @@ import pytest
 
 import conchart
 from conchart import CaptureError, Trace, UsageError
-from conchart.store.schema import TABLES, VOCABULARIES
+from conchart.store.schema import TABLE_BY_NAME, TABLES
 from tests.children import running
 from tests.conftest import ROOT
 
@@ -32,19 +32,12 @@ def test_a_view_in_the_place_of_a_table_reads_no_file(saved: Path, tmp_path: Pat
     secret = tmp_path / "secret"
     secret.write_text("hunter2\n")
     names = ", ".join(
-        f"content AS {column}"
-        if column == "target"
-        else f"NULL::{'VARCHAR' if kind in VOCABULARIES else kind} AS {column}"
-        for column, kind in (column.split() for column in columns_of("exchanges"))
+        f"content AS {column}" if column == "target" else f"NULL::{kind} AS {column}"
+        for column, kind in TABLE_BY_NAME["exchanges"].types.items()
     )
     change(saved, f"DROP TABLE exchanges; CREATE VIEW exchanges AS SELECT {names} FROM read_text('{secret}')")
     with pytest.raises(CaptureError, match=r"saved\.duckdb: .*it has no table exchanges"):
         Trace.load(saved)
-
-
-def columns_of(name: str) -> list[str]:
-    (table,) = (table for table in TABLES if table.name == name)
-    return [column.strip() for column in table.columns.split(",")]
 
 
 def test_views_macros_types_and_foreign_tables_stay_where_they_are(saved: Path) -> None:

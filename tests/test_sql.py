@@ -3,7 +3,7 @@
 import duckdb
 import pytest
 
-from conchart.store.sql import ASKING, with_values
+from conchart.store.sql import ASKING, PROTOCOLS, with_values
 
 
 @pytest.mark.parametrize("value", [0, 3, 10**18, 0.1, 1e-05, 1e18, 2.5])
@@ -21,14 +21,14 @@ def test_what_has_no_value_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("protocol", "method", "answered"),
-    [
-        ("postgresql", "CancelRequest", False),
-        ("postgresql", "Query", True),
-        ("mysql", "Quit", False),
-        ("ldap", "unbind", False),
-        ("http/1.1", None, True),
-    ],
-)
+    [("ldap", "search", True), ("ldap", None, True), ("ldap", "unbind", False), ("ldap", "abandon", False),
+     ("memcached", "get", True), ("memcached", "quit", False), ("memcached", None, True),
+     ("mongodb", "find", True), ("mongodb", "OP_INSERT", False), ("mongodb", None, True),
+     ("mysql", "Query", True), ("mysql", "Quit", False), ("mysql", None, True),
+     ("postgresql", "Query", True), ("postgresql", "CancelRequest", False),
+     ("http/1.1", "unbind", True), ("http/1.1", None, True), ("tls", None, True), ("proxy", None, False)],
+)  # fmt: skip
 def test_what_no_server_answers_asks_nothing(protocol: str, method: str | None, answered: bool) -> None:  # noqa: FBT001
-    asked = f"SELECT {ASKING} FROM (SELECT ? AS protocol, ? AS method)"
-    assert duckdb.execute(asked, [protocol, method]).fetchone() == (answered,)
+    (kind,) = (row["kind"] for row in PROTOCOLS if row["name"] == protocol)
+    asked = f"SELECT {ASKING} FROM (SELECT ? AS protocol, ? AS kind, ? AS method)"
+    assert duckdb.execute(asked, [protocol, kind, method]).fetchone() == (answered,)

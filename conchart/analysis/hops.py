@@ -20,7 +20,7 @@ _PATH = PATH.format("e")
 _DIALECT = "CASE e.protocol WHEN 'postgresql' THEN 1 WHEN 'mysql' THEN 2 END"
 """Of exchanges: the protocol in which a pooler speaks to both sides."""
 
-POOLED = "protocol IN ('postgresql', 'mysql')"
+POOLED = "store = 'sql'"
 """Condition on ``exchanges``: a pooler hands such on, in the same protocol."""
 
 _TURNS = "ROLLBACK[A-Z ]* TO|BEGIN|START TRANSACTION|COMMIT|END|ROLLBACK|ABORT|PREPARE TRANSACTION"

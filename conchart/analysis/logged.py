@@ -6,11 +6,12 @@ In: exchanges, connections, handshakes, links. Out: the table ``logged``.
 field does not contain. Where the capture was not taken on the proxy, the way from it counts, too.
 """
 
+from conchart.store.sql import MULTIPLEXED
 from conchart.store.tables import Tables
 
 # A backend connection that was opened after the request came was opened for it: products count its set-up. From a
 # connection that was kept they count from when the request left.
-_LOGGED = """
+_LOGGED = f"""
     INSERT INTO logged BY NAME
     WITH linked AS (
         SELECT front_stream, front_exchange, back_stream, back_exchange, confidence
@@ -30,7 +31,7 @@ _LOGGED = """
         QUALIFY row_number() OVER (PARTITION BY front_stream, front_exchange ORDER BY back.request_at DESC) = 1),
     fronts AS (
         SELECT exchanges.stream, exchanges.number, back_stream, back_exchange, backs.confidence, sent_at, answered_at,
-            received_at, asked_at, set_up_at, protocol IN ('h2', 'h3', 'grpc') AS multiplexed,
+            received_at, asked_at, set_up_at, {MULTIPLEXED} AS multiplexed,
             request_at, request_done_at, response_done_at, coalesce(body_at, request_done_at) AS headed_at, inferred,
             ack_at, coalesce(ready_at, ack_at) AS ready_at,
             -- A log ends when the kernel has the last byte: not before the proxy has it.

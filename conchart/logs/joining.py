@@ -46,7 +46,7 @@ _REQUESTS = """
     FROM exchanges JOIN connections USING (stream)
     LEFT JOIN logged ON logged.stream = exchanges.stream AND exchange = exchanges.number
     LEFT JOIN fronts USING (server_ip, server_port)
-    WHERE protocol IN ('http/1.0', 'http/1.1', 'h2', 'h3', 'grpc', 'tls') AND request_at IS NOT NULL
+    WHERE (kind IN ('web', 'rpc') OR protocol = 'tls') AND request_at IS NOT NULL
 """
 _PAIRS = """
     CREATE OR REPLACE TEMP TABLE log_pairs (

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from conchart.store.sql import ANSWER
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASE_BY_NAME
 from conchart.words.printable import printable
@@ -88,7 +87,7 @@ def _events(*, names: bool) -> str:
         WITH told AS (
             SELECT phases.*,
                 CASE WHEN phases.kind IN ('request', 'wait') THEN concat_ws(' ', method, {target}) END AS asked,
-                CASE phases.kind WHEN 'tls' THEN {_SPOKEN} WHEN 'wait' THEN {ANSWER} WHEN 'transfer' THEN {ANSWER}
+                CASE phases.kind WHEN 'tls' THEN {_SPOKEN} WHEN 'wait' THEN status_text WHEN 'transfer' THEN status_text
                 END AS came
             FROM phases
             LEFT JOIN exchanges ON exchanges.stream = phases.stream AND exchanges.number = phases.exchange

@@ -9,7 +9,7 @@ from conchart.report import logs, messages, races, spans, tunnels
 from conchart.report.kinds import RENEGOTIATION
 from conchart.report.owners import who
 from conchart.report.splits import STEPS
-from conchart.store.sql import ANSWER, MISSING
+from conchart.store.sql import MISSING
 from conchart.store.tables import Tables
 from conchart.words.printable import endpoint, printable
 from conchart.words.stalls import DETAIL, LISTED, stall_kind
@@ -33,7 +33,7 @@ _HANDSHAKES = f"""
     FROM handshakes ORDER BY stream, number
 """
 _EXCHANGES = f"""
-    SELECT stream, number, protocol, method, host, target, {ANSWER} AS answer, request_ns, wait_ns, transfer_ns,
+    SELECT stream, number, protocol, method, host, target, status_text AS answer, request_ns, wait_ns, transfer_ns,
            response_bytes, inferred, from_log, {tunnels.COLUMNS}
     FROM exchanges ORDER BY stream, number
 """

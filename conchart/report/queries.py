@@ -6,12 +6,12 @@ In: connections, exchanges, links. Out: :class:`Query`, the costliest first. A c
 from dataclasses import dataclass
 
 from conchart.report.rows import rows
-from conchart.store.sql import ASKING, OF_STORE, SHAPE, STARTING
+from conchart.store.sql import ASKING, SHAPE, STARTING
 from conchart.store.tables import Tables
 from conchart.words.printable import endpoint
 from conchart.words.units import count_of, format_count, format_ns
 
-ASKED = f"""{OF_STORE} AND {ASKING} AND NOT ({STARTING}) AND request_at IS NOT NULL
+ASKED = f"""kind = 'store' AND {ASKING} AND NOT ({STARTING}) AND request_at IS NOT NULL
     AND 'off' NOT IN (SELECT coalesce(statements, 'shape') FROM captures)"""
 """Condition on ``exchanges``: a question to a store, neither the opening of a connection nor a notification. Where
 neither statements nor keys were kept, nobody knows which questions are the same."""

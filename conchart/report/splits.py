@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conchart.report.rows import rows
-from conchart.store.sql import OUTERMOST, STORES
+from conchart.store.sql import OUTERMOST, PRODUCTS
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASE_BY_NAME
 from conchart.words.printable import endpoint
@@ -130,10 +130,10 @@ class Split:
 Splits = Mapping[tuple[str, int], Split]
 """By address and port of the front."""
 
-_STORES = f"""
+_STORES = """
     WITH behind AS (
         SELECT f.server_ip AS front_ip, f.server_port AS front_port, b.server_ip, b.server_port,
-            any_value(e.protocol) FILTER (e.protocol IN {tuple(STORES)}) AS store,
+            any_value(e.protocol) FILTER (e.kind = 'store') AS store,
             sum(l.request_ns + l.wait_ns)::BIGINT AS ns
         FROM links l JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream
         JOIN exchanges e ON e.stream = back_stream AND e.number = back_exchange
@@ -167,7 +167,7 @@ def splits(tables: Tables) -> Splits:
     fronts = list(rows(tables, _FRONTS))
     stores: dict[tuple[str, int], list[tuple[str, int]]] = {}
     for row in rows(tables, _STORES) if fronts else ():
-        name = STORES.get(row["store"], "backend")
+        name = PRODUCTS.get(row["store"], "backend")
         place = endpoint(row["server_ip"], row["server_port"])
         stores.setdefault((row["front_ip"], row["front_port"]), []).append((f"{name} {place}", row["ns"]))
     found = {}

@@ -1,12 +1,14 @@
 """The tables of a trace, once: ``docs/tables.md`` explains every column, ``tests/test_schema.py`` compares the two.
 
-Who fills a column is said here: ``columns`` the native core, ``worked_out`` the analysis. ``Tables.insert`` refuses a
-batch of the core that has not exactly its columns, and a test looks for a value of each one in the captures.
+The core declares its columns itself (``tables.rs``); those that the analysis fills are ``worked_out``. A test looks for
+a value of each one in the captures.
 
 In: nothing. Out: ``TABLES``, for the code that creates, fills or exports them.
 """
 
 from dataclasses import dataclass
+
+from conchart._native import declared, protocols
 
 SCHEMA_VERSION = 2
 """The number under ``"conchart"`` in JSON: grows when a column changes its meaning or goes away."""
@@ -46,6 +48,8 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
     "FATE": ("abandoned", "answered", "cut", "refused", "unanswered", "unknown"),
     "ENDER": ("client", "path", "server"),
     "COVER": ("clear", "opened", "sealed"),
+    "KIND": tuple(sorted({row["kind"] for row in protocols()})),
+    "STORE": tuple(sorted({row["store"] or "sql" for row in protocols()})),
     "CONTENT": ("binary", "close", "message", "ping", "pong", "text"),
 }  # fmt: skip
 """The words of columns that have no others. Such a column is an ENUM: a byte per row, and compared as such."""
@@ -63,8 +67,6 @@ class Table:
     """The columns that identify a row, as an ORDER BY list: exports are sorted by it."""
     unknown: tuple[str, ...] = ()
     """Columns of the key that may be NULL, and lists that may hold one."""
-    columns: str = ""
-    """Name and type of each column that the native core fills, as SQL."""
     worked_out: str = ""
     """Name and type of each column that ``conchart.analysis`` fills, as SQL."""
     known: str = ""
@@ -75,12 +77,13 @@ class Table:
     @property
     def from_core(self) -> tuple[str, ...]:
         """The names of the columns that the core owes; none where analysis fills the table."""
-        return tuple(_types(self.columns))
+        return tuple(name for name, _ in _DECLARED.get(self.name, ()))
 
     @property
     def types(self) -> dict[str, str]:
         """The type of each column."""
-        return _types(self.columns) | _types(self.worked_out)
+        worked_out = (column.split() for column in self.worked_out.split(",") if column.strip())
+        return {name: _ENUMS.get(kind, kind) for name, kind in (*_DECLARED.get(self.name, ()), *worked_out)}
 
     @property
     def ddl(self) -> str:
@@ -89,13 +92,9 @@ class Table:
         return f"CREATE TABLE {self.name} ({columns})"
 
 
-def _types(columns: str) -> dict[str, str]:
-    pairs = (column.split() for column in columns.split(",") if column.strip())
-    return {name: _ENUMS.get(kind, kind) for name, kind in pairs}
-
-
 # A tuple is written as DuckDB writes the words of a type, which saved traces are compared by.
 _ENUMS = {name: f"ENUM{words!r}" for name, words in VOCABULARIES.items()}
+_DECLARED = declared()
 
 
 TABLES: tuple[Table, ...] = (
@@ -103,13 +102,6 @@ TABLES: tuple[Table, ...] = (
         name="captures",
         key="capture",
         known="path, packets, selected, bytes, truncated, notes",
-        columns="""
-            capture INTEGER, path VARCHAR, format VARCHAR, link_types VARCHAR,
-            packets BIGINT, selected BIGINT, bytes BIGINT, first_frame BIGINT,
-            first_at BIGINT, last_at BIGINT, resolution_ns BIGINT,
-            truncated BOOLEAN, undecodable BIGINT, other BIGINT, snapped BIGINT, dropped BIGINT, duplicates BIGINT,
-            notes VARCHAR[]
-        """,
         worked_out="selection VARCHAR, vantage VARCHAR, seen_from VARCHAR, statements VARCHAR, place VARCHAR",
     ),
     Table(
@@ -117,31 +109,6 @@ TABLES: tuple[Table, ...] = (
         key="stream",
         known="capture, transport, transport_stream, client_ip, client_port, server_ip, server_port, "
         "opened_at, closed_at, opened_by, closed_by, state, waited_ns",
-        columns="""
-            stream INTEGER, capture INTEGER, transport TRANSPORT, transport_stream INTEGER,
-            client_ip VARCHAR, client_port INTEGER, server_ip VARCHAR, server_port INTEGER,
-            opened_at BIGINT, closed_at BIGINT, opened_by SIDE, closed_by SIDE,
-            syn_at BIGINT, syn_ack_at BIGINT, ack_at BIGINT, syn_retransmits INTEGER, syn_ack_retransmits INTEGER,
-            first_frame BIGINT, last_frame BIGINT,
-            packets_client BIGINT, packets_server BIGINT, bytes_client BIGINT, bytes_server BIGINT,
-            retransmits_client INTEGER, retransmits_server INTEGER,
-            out_of_order_client INTEGER, out_of_order_server INTEGER,
-            zero_windows_client INTEGER, zero_windows_server INTEGER,
-            missing_client BIGINT, missing_server BIGINT,
-            mss_client INTEGER, mss_server INTEGER,
-            ttl_client INTEGER, ttl_server INTEGER,
-            mac_client VARCHAR, mac_server VARCHAR, local_end SIDES,
-            tunnel_client VARCHAR, tunnel_server VARCHAR, datagrams_client BIGINT, datagrams_server BIGINT,
-            isn_client BIGINT, isn_server BIGINT, identity BIGINT, announced_ip VARCHAR, announced_port INTEGER,
-            rtt_client_ns BIGINT, rtt_server_ns BIGINT, least_rtt_client_ns BIGINT, least_rtt_server_ns BIGINT,
-            fin_by SIDE, rst_by SIDE,
-            fin_client_at BIGINT, fin_server_at BIGINT, fin_client_frame BIGINT, fin_server_frame BIGINT,
-            rst_at BIGINT, rst_frame BIGINT, rst_ttl INTEGER, rst_foreign BOOLEAN,
-            unacknowledged_client BIGINT, unacknowledged_server BIGINT, state STATE, app VARCHAR, server_name VARCHAR,
-            client_pid INTEGER, client_process VARCHAR, client_container VARCHAR, client_container_id VARCHAR,
-            client_pod VARCHAR, server_pid INTEGER, server_process VARCHAR, server_container VARCHAR,
-            server_container_id VARCHAR, server_pod VARCHAR
-        """,
         worked_out="vantage PLACE, same_as INTEGER, waited_ns BIGINT",
         signed=("identity",),
     ),
@@ -149,101 +116,37 @@ TABLES: tuple[Table, ...] = (
         name="handshakes",
         key="stream, number",
         known="outcome, inferred",
-        columns="""
-            stream INTEGER, number INTEGER,
-            hello_at BIGINT, server_hello_at BIGINT, server_done_at BIGINT, client_finished_at BIGINT,
-            ready_at BIGINT, complete_at BIGINT, hello_by SIDE, ready_by SIDE, complete_by SIDE,
-            hello_frame BIGINT, server_hello_frame BIGINT, ready_frame BIGINT, failed_frame BIGINT,
-            version VARCHAR, version_offered VARCHAR, cipher VARCHAR, named_group VARCHAR, sni VARCHAR, alpn VARCHAR,
-            alpn_offered VARCHAR, key_shares VARCHAR, client_random VARCHAR, quic_version VARCHAR,
-            parameters_client VARCHAR[], parameters_server VARCHAR[],
-            retry_at BIGINT, version_negotiation_at BIGINT,
-            kind SESSION, resumption_offered SESSION, early_data_offered BOOLEAN,
-            ticket_offered BOOLEAN, ticket_issued BOOLEAN, early_data_allowed BOOLEAN, session_id_issued BOOLEAN,
-            outcome OUTCOME,
-            hello_retry BOOLEAN, client_auth BOOLEAN, early_data BOOLEAN, false_start BOOLEAN,
-            alert VARCHAR, alert_by SIDE,
-            certificates INTEGER, certificate_bytes INTEGER, client_certificate_bytes INTEGER,
-            client_hello_bytes INTEGER, server_flight_bytes INTEGER,
-            bytes_client BIGINT, bytes_server BIGINT, round_trips INTEGER,
-            client_compute_ns BIGINT, server_compute_ns BIGINT, ech BOOLEAN,
-            ja3 VARCHAR, ja4 VARCHAR, inferred BOOLEAN,
-            keys COVERAGE, missing_keys VARCHAR
-        """,
     ),
     Table(
         name="exchanges",
         key="stream, number",
-        known="protocol, inferred, confidence",
-        columns="""
-            stream INTEGER, number INTEGER,
-            request_at BIGINT, request_done_at BIGINT, response_at BIGINT, response_done_at BIGINT,
-            protocol VARCHAR, method VARCHAR, host VARCHAR, target VARCHAR, shape VARCHAR, status INTEGER,
-            awaits AWAITS, dns_over DNS_OVER, dns_type VARCHAR, dns_name VARCHAR, dns_rcode INTEGER,
-            user_agent VARCHAR, server_software VARCHAR,
-            ids VARCHAR[], parent_span VARCHAR, forwarded_for VARCHAR, via VARCHAR, alternatives VARCHAR[],
-            tunnel VARCHAR, tunnel_done_at BIGINT, tunnel_bytes_client BIGINT, tunnel_bytes_server BIGINT,
-            tunnel_datagrams_client BIGINT, tunnel_datagrams_server BIGINT,
-            expect_continue BOOLEAN, continued_at BIGINT, body_at BIGINT,
-            goaway_at BIGINT, goaway_by SIDE, goaway_code VARCHAR, goaway_text VARCHAR, goaway_frame BIGINT,
-            goaway_pings BIGINT,
-            request_bytes BIGINT, response_bytes BIGINT, request_frame BIGINT, response_frame BIGINT,
-            request_ns BIGINT, wait_ns BIGINT, transfer_ns BIGINT,
-            client_keepalive BOOLEAN, server_keepalive BOOLEAN,
-            keep_alive_timeout_ns BIGINT, keep_alive_max BIGINT,
-            outcome FATE, ended_by ENDER, ended_at BIGINT, ended_frame BIGINT,
-            inferred BOOLEAN, confidence DOUBLE
-        """,
+        known="protocol, kind, inferred, confidence",
         worked_out="service_ns BIGINT, from_log BOOLEAN",
     ),
     Table(
         name="exchange_messages",
         key="stream, exchange, sender, number",
         known="kind, compressed, bytes, start_at, start_frame",
-        columns="""
-            stream INTEGER, exchange INTEGER, sender SIDE, number INTEGER, kind CONTENT, compressed BOOLEAN,
-            bytes BIGINT, start_at BIGINT, end_at BIGINT, start_frame BIGINT, end_frame BIGINT
-        """,
     ),
     Table(
         name="phases",
         key="stream, start_at, end_at, start_frame",
         known="kind, start_by, end_by, end_frame, inferred",
-        columns="""
-            stream INTEGER, exchange INTEGER, handshake INTEGER, kind PHASE,
-            start_at BIGINT, end_at BIGINT, start_by SIDE, end_by SIDE,
-            start_frame BIGINT, end_frame BIGINT, inferred BOOLEAN
-        """,
     ),
     Table(
         name="stalls",
         key="stream, start_at",
         known="kind, side, end_at, start_by, end_by, start_frame, end_frame, confidence, unfinished",
-        columns="""
-            stream INTEGER, kind STALL, detail DETAIL, side SIDE, start_at BIGINT, end_at BIGINT,
-            start_by SIDE, end_by SIDE,
-            start_frame BIGINT, end_frame BIGINT, released_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE,
-            unfinished BOOLEAN
-        """,
     ),
     Table(
         name="lost_packets",
         key="stream, told_at, sender, space, number",
         known="told_frame, arrived",
-        columns="""
-            stream INTEGER, sender SIDE, space SPACE, number BIGINT, frame BIGINT, sent_at BIGINT,
-            told_frame BIGINT, told_at BIGINT, arrived BOOLEAN
-        """,
     ),
     Table(
         name="client_moves",
         key="stream, moved_at",
         known="frame, old_ip, old_port, new_ip, new_port",
-        columns="""
-            stream INTEGER, frame BIGINT, moved_at BIGINT, old_ip VARCHAR, old_port INTEGER, new_ip VARCHAR,
-            new_port INTEGER, unanswered_frame BIGINT, unanswered_at BIGINT, answered_frame BIGINT, answered_at BIGINT,
-            challenge_frame BIGINT, challenge_at BIGINT, response_frame BIGINT, response_at BIGINT
-        """,
     ),
     Table(
         name="races",
@@ -260,11 +163,6 @@ TABLES: tuple[Table, ...] = (
         key="front_stream, front_exchange, back_stream, back_exchange",
         unknown=("front_exchange", "back_exchange"),
         known="method, confidence",
-        columns="""
-            front_stream INTEGER, front_exchange INTEGER, back_stream INTEGER, back_exchange INTEGER,
-            method VARCHAR, confidence DOUBLE,
-            proxy_in_ns BIGINT, connect_ns BIGINT, tls_ns BIGINT, request_ns BIGINT, wait_ns BIGINT, proxy_out_ns BIGINT
-        """,
     ),
     Table(
         name="nodes",
@@ -371,10 +269,6 @@ TABLES: tuple[Table, ...] = (
         name="packets",
         key="frame",
         known="stream, seen_at, sender, flags, bytes",
-        columns="""
-            stream INTEGER, frame BIGINT, seen_at BIGINT, sender SIDE, flags VARCHAR, bytes INTEGER, mark MARK,
-            seq BIGINT, ack BIGINT, window_bytes BIGINT, segment BLOB
-        """,
     ),
     Table(
         name="sightings",
@@ -382,50 +276,27 @@ TABLES: tuple[Table, ...] = (
         unknown=("packet",),
         known="stream, seen_at, sender, flags, bytes, place",
         signed=("print",),
-        columns="""
-            stream INTEGER, frame BIGINT, seen_at BIGINT, sender SIDE, flags VARCHAR, bytes INTEGER,
-            seq BIGINT, ack BIGINT, print BIGINT, ip_id INTEGER, ttl INTEGER, window_scale INTEGER,
-            mss INTEGER, options VARCHAR, tos INTEGER
-        """,
         worked_out="place VARCHAR, packet BIGINT",
     ),
     Table(
         name="records",
         key="stream, number",
         known="sender, kind, bytes, cover, start_at, end_at, start_frame, end_frame",
-        columns="""
-            stream INTEGER, number INTEGER, sender SIDE, kind VARCHAR, bytes INTEGER, cover COVER,
-            start_at BIGINT, end_at BIGINT, start_frame BIGINT, end_frame BIGINT
-        """,
     ),
     Table(
         name="messages",
         key="stream, number",
         known="handshake, sender, kind, code, bytes, start_at, end_at, start_frame, end_frame, opened",
-        columns="""
-            stream INTEGER, number INTEGER, handshake INTEGER, sender SIDE, kind VARCHAR, code INTEGER,
-            bytes INTEGER, start_at BIGINT, end_at BIGINT, start_frame BIGINT, end_frame BIGINT, opened BOOLEAN,
-            body BLOB
-        """,
     ),
     Table(
         name="quic_frames",
         key="stream, frame, packet, number",
         known="seen_at, sender, packet_type, packet_bytes",
-        columns="""
-            stream INTEGER, frame BIGINT, packet INTEGER, number INTEGER, seen_at BIGINT, sender SIDE,
-            packet_type VARCHAR, packet_number BIGINT, packet_bytes INTEGER, kind VARCHAR, stream_id BIGINT,
-            start_byte BIGINT, bytes BIGINT, fin BOOLEAN, value BIGINT, text VARCHAR
-        """,
     ),
     Table(
         name="http3_frames",
         key="stream, stream_id, sender, start_byte, kind",
         known="bytes, frame, seen_at",
-        columns="""
-            stream INTEGER, sender SIDE, stream_id BIGINT, start_byte BIGINT, kind VARCHAR, bytes BIGINT,
-            frame BIGINT, seen_at BIGINT, text VARCHAR
-        """,
     ),
     Table(
         name="places",

@@ -11,7 +11,6 @@ import pytest
 
 import conchart
 from conchart import Trace
-from conchart.store.sql import ANSWER
 from tests.conftest import ROOT
 from tests.tshark import KEYLOG, ask, needs_tshark
 
@@ -94,7 +93,7 @@ def test_calls_end_with_the_code_that_their_client_got() -> None:
     codes = [tuple(line.split()) for line in (STORIES / "grpc" / "codes.txt").read_text().splitlines()]
     with read(STORIES / "grpc" / "input.pcap") as trace:
         rows = trace.sql(
-            f"SELECT number::VARCHAR, split_part(target, '/', 3), {ANSWER} FROM exchanges "
+            "SELECT number::VARCHAR, split_part(target, '/', 3), status_text FROM exchanges "
             "WHERE protocol = 'grpc' AND method = 'POST' AND NOT inferred ORDER BY number"
         ).fetchall()
         compressed = trace.sql("SELECT exchange FROM exchange_messages WHERE compressed").fetchall()

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import conchart
-from conchart.store.sql import ANSWER
 from tests.conftest import ROOT
 from tests.tshark import ask, needs_tshark
 
@@ -33,7 +32,7 @@ def name_of(path: Path) -> str:
 def test_statements_are_those_that_the_server_logged() -> None:
     with conchart.read(STORY / "input.pcap") as trace:
         rows = trace.sql(
-            f"SELECT method || ' ' || {ANSWER} FROM exchanges WHERE method IN ('Query', 'Execute')"
+            "SELECT method || ' ' || status_text FROM exchanges WHERE method IN ('Query', 'Execute')"
         ).fetchall()
     logged = Counter((STORY / "statements.txt").read_text().splitlines())
     assert Counter(row for (row,) in rows) + IN_TLS == logged
@@ -70,7 +69,7 @@ def test_statements_and_sqlstates_are_those_of_tshark(capture: Path) -> None:
             "SELECT request_done_at, method FROM exchanges WHERE method IN ('Query', 'Execute') AND NOT inferred "
             "AND continued_at IS NULL"
         ).fetchall()
-        failed = trace.sql(f"SELECT {ANSWER} FROM exchanges WHERE status > 0 ORDER BY response_at").fetchall()
+        failed = trace.sql("SELECT status_text FROM exchanges WHERE status > 0 ORDER BY response_at").fetchall()
         ports = trace.sql("SELECT DISTINCT server_port FROM connections WHERE app = 'postgresql'").fetchall()
         copying = trace.sql("SELECT request_at FROM exchanges WHERE continued_at IS NOT NULL").fetchall()
     (port,) = (number for (number,) in ports)

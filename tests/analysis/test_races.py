@@ -130,7 +130,8 @@ def attempts(*rows: str) -> list[tuple[int, int]]:
                 if(transport = 'udp', 'v1', NULL) AS quic_version, 'complete' AS outcome, false AS inferred
             FROM {values} WHERE server_name IS NOT NULL;
             INSERT INTO exchanges BY NAME
-            SELECT stream, 0 AS number, asked AS request_at, 'h2' AS protocol, false AS inferred, 1.0 AS confidence
+            SELECT stream, 0 AS number, asked AS request_at, 'h2' AS protocol, 'web' AS kind, false AS inferred,
+                1.0 AS confidence
             FROM {values} WHERE asked IS NOT NULL""")
         trace.execute("DELETE FROM races")
         races.find_races(trace)

@@ -53,7 +53,8 @@ def crowd(trace: Trace, connections: int) -> None:
         FROM told JOIN opening USING (stream);
 
         INSERT INTO exchanges BY NAME
-        SELECT stream, 0 AS number, 'tls' AS protocol, request_at, request_at + request_ns AS request_done_at,
+        SELECT stream, 0 AS number, 'tls' AS protocol, 'sealed' AS kind, request_at,
+            request_at + request_ns AS request_done_at,
             request_at + request_ns + wait_ns AS response_at,
             request_at + request_ns + wait_ns + transfer_ns AS response_done_at,
             212 AS request_bytes, hash(stream, 'bytes') % 90_000 AS response_bytes, 5 + 20 * stream AS request_frame,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from conchart.store.sql import PROTOCOLS
 from conchart.store.tables import Tables
 
 US = 1_000
@@ -207,6 +208,7 @@ class Story:
         )
 
     def _exchange(self, stream: int, number: int, at: int, facts: Row) -> None:
+        spoken = next(row for row in PROTOCOLS if row["name"] == facts.get("protocol", "http/1.0"))
         self.exchanges.append(
             {
                 "stream": stream,
@@ -216,10 +218,13 @@ class Story:
                 "response_at": None,
                 "response_done_at": None,
                 "protocol": "http/1.0",
+                "kind": spoken["kind"],
+                "store": spoken["store"],
                 "method": "GET",
                 "host": "www.example.com",
                 "target": f"/page/{number}.html",
                 "status": 200,
+                "status_text": "200",
                 "request_bytes": 212,
                 "response_bytes": 15_900,
                 "request_frame": self.frame,

@@ -12,12 +12,15 @@ import pytest
 
 import conchart
 from conchart import Trace
+from conchart.store.sql import PROTOCOLS
 from conchart.words.units import format_iso
 from tests.conftest import MS, ROOT, T0
 
 SCRIPTS = ROOT / "tests/scripts"
 HTTP = "protocol IN ('http/1.0', 'http/1.1', 'h2', 'h3', 'tls')"
 PARTS = ("blocked", "dns", "connect", "send", "wait", "receive")
+
+KIND_OF = {row["name"]: row["kind"] for row in PROTOCOLS}
 
 
 def har_of(trace: Trace, folder: Path) -> dict[str, Any]:
@@ -101,7 +104,8 @@ def test_the_first_request_of_a_connection_is_charged_with_its_handshakes(story:
 def test_a_later_request_is_not(story: Trace, tmp_path: Path) -> None:
     story.execute(
         f"""
-        INSERT INTO exchanges BY NAME SELECT * REPLACE (1 AS number, 'http/1.1' AS protocol, false AS inferred,
+        INSERT INTO exchanges BY NAME SELECT * REPLACE (1 AS number, 'http/1.1' AS protocol, 'web' AS kind,
+            false AS inferred,
             'GET' AS method, 'shop.example' AS host, '/cart?item=7&q=a+b' AS target, {T0 + 980 * MS} AS request_at,
             3 AS request_ns, 123456789012345678 AS wait_ns, 1 AS transfer_ns, 200 AS status)
         FROM exchanges
@@ -128,7 +132,9 @@ def test_a_later_request_is_not(story: Trace, tmp_path: Path) -> None:
     ],
 )
 def test_whatever_was_sent_is_an_address(story: Trace, tmp_path: Path, host: str | None, target: str, url: str) -> None:
-    story.execute("UPDATE exchanges SET protocol = 'http/1.1', method = 'G\"', host = ?, target = ?", [host, target])
+    story.execute(
+        "UPDATE exchanges SET protocol = 'http/1.1', kind = 'web', method = 'G\"', host = ?, target = ?", [host, target]
+    )
     (entry,) = har_of(story, tmp_path)["entries"]
     assert entry["request"]["url"] == url
     assert urlsplit(url).scheme in {"http", "https"}
@@ -137,7 +143,9 @@ def test_whatever_was_sent_is_an_address(story: Trace, tmp_path: Path, host: str
 
 def test_a_connect_asks_for_an_authority(story: Trace, tmp_path: Path) -> None:
     story.execute("DELETE FROM handshakes")
-    story.execute("UPDATE exchanges SET protocol = 'http/1.1', method = 'CONNECT', target = 'b.example:443'")
+    story.execute(
+        "UPDATE exchanges SET protocol = 'http/1.1', kind = 'web', method = 'CONNECT', target = 'b.example:443'"
+    )
     (entry,) = har_of(story, tmp_path)["entries"]
     assert entry["request"]["url"] == "http://b.example:443/"
 
@@ -151,9 +159,9 @@ def test_a_request_without_response_waits_until_nobody_does(story: Trace, tmp_pa
     assert (entry["timings"]["wait"], entry["timings"]["receive"], entry["response"]["status"]) == (100, 0, 0)
 
 
-@pytest.mark.parametrize("protocol", ["dns", "smtp", "proxy", "unknown", "websocket"])
+@pytest.mark.parametrize("protocol", [name for name, kind in KIND_OF.items() if kind not in {"web", "rpc", "sealed"}])
 def test_what_is_no_http_is_not_there(story: Trace, tmp_path: Path, protocol: str) -> None:
-    story.execute("UPDATE exchanges SET protocol = ?", [protocol])
+    story.execute("UPDATE exchanges SET protocol = ?, kind = ?", [protocol, KIND_OF[protocol]])
     log = har_of(story, tmp_path)
     assert (log["entries"], log["pages"]) == ([], [])
     validate(tmp_path / "out.har")

@@ -196,8 +196,8 @@ def test_the_handshakes_of_a_connection_belong_to_its_first_request(story: Trace
 def test_a_request_tells_what_the_conventions_ask_for(story: Trace, tmp_path: Path) -> None:
     story.execute(
         """
-        UPDATE exchanges SET protocol = 'http/1.1', method = 'BREW', host = 'shop.example:443', target = '/pot?a=b?c',
-            status = 503, user_agent = 'tea/1'
+        UPDATE exchanges SET protocol = 'http/1.1', kind = 'web', method = 'BREW', host = 'shop.example:443',
+            target = '/pot?a=b?c', status = 503, status_text = '503', user_agent = 'tea/1'
         """
     )
     asked = Spans(story, tmp_path).exchanges[0, 0]

@@ -176,16 +176,16 @@ def test_the_sql_for_all_shapes_runs(repeated: Trace) -> None:
 @pytest.mark.parametrize(
     ("values", "shape"),
     [
-        ("'redis', 'GET', 'user:42:name'", "GET user:?:name"),
-        ("'redis', 'PING', NULL", "PING"),
-        ("'memcached', 'get', 'product:17'", "get product:?"),
-        ("'mongodb', 'find', 'shop.items {sku}'", "find shop.items {sku}"),
-        ("'mysql', 'Execute', 'SELECT ?'", "SELECT ?"),
-        ("'mysql', 'Execute', NULL", "Execute"),
-        ("'mysql', 'Prepare', 'SELECT ?'", "Prepare: SELECT ?"),
-        ("'mysql', NULL, NULL", "unknown"),
+        ("'cache', 'GET', 'user:42:name'", "GET user:?:name"),
+        ("'cache', 'PING', NULL", "PING"),
+        ("'cache', 'get', 'product:17'", "get product:?"),
+        ("'document', 'find', 'shop.items {sku}'", "find shop.items {sku}"),
+        ("'sql', 'Execute', 'SELECT ?'", "SELECT ?"),
+        ("'sql', 'Execute', NULL", "Execute"),
+        ("'sql', 'Prepare', 'SELECT ?'", "Prepare: SELECT ?"),
+        ("'sql', NULL, NULL", "unknown"),
     ],
 )
 def test_shape_of_an_exchange(repeated: Trace, values: str, shape: str) -> None:
-    told = f"(VALUES ({values}, NULL::VARCHAR)) told(protocol, method, target, shape)"
+    told = f"(VALUES ({values}, NULL::VARCHAR)) told(store, method, target, shape)"
     assert repeated.fetch(f"SELECT {SHAPE} FROM {told}") == [(shape,)]

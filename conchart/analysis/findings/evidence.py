@@ -14,11 +14,9 @@ from functools import partial
 
 from conchart._native import survey_pools
 from conchart.store.sql import (
-    ANSWER,
     ANSWERED,
     ASKING,
     MISSING,
-    OF_STORE,
     OF_USERS,
     ONE_SIDED,
     OPENING,
@@ -64,6 +62,7 @@ _POOLED = f"""
             min(request_at) AS first_request_at,
             max(greatest(request_at, coalesce(response_done_at, response_at, request_done_at))) AS last_done_at,
             bool_or(protocol IN ('h2', 'grpc')) AS multiplexed, arg_min(protocol, number) AS first_protocol,
+            arg_min(kind, number) AS first_kind, arg_min(store, number) AS first_store,
             arg_max(status, number) AS last_status, arg_max(client_keepalive, number) AS client_keeps,
             arg_max(server_keepalive, number) AS server_keeps,
             arg_max(coalesce(outcome, 'answered') = 'answered' AND status IS DISTINCT FROM 101, number) AS answered
@@ -90,7 +89,8 @@ _POOLED = f"""
                 THEN secured.ready_at END AS usable_at,
             first_frame, coalesce(exchanges, 0) AS exchanges, first_exchange, first_request_at, last_done_at,
             coalesce(multiplexed, false) AS multiplexed,
-            coalesce(fin_by, rst_by) AS closed_by, first_protocol, last_status, client_keeps, server_keeps, ttl_client,
+            coalesce(fin_by, rst_by) AS closed_by, first_protocol, first_kind, first_store,
+            last_status, client_keeps, server_keeps, ttl_client,
             coalesce(answered, false) AS answered, announced_ip IS NOT NULL AS announced,
             CASE WHEN client_keeps = false THEN 'client' WHEN server_keeps = false THEN 'server'
                 WHEN fin_server_at - fin_client_at < rtt_server_ns - greatest(1_000_000, rtt_server_ns // 20)
@@ -230,10 +230,10 @@ _ASKED = """
 _ANSWERS = f"""
     CREATE OR REPLACE TEMP TABLE answers AS
     WITH told AS (
-        SELECT stream, number AS exchange, server_ip, server_port, hop, protocol, coalesce(rtt_ns, 0) AS rtt_ns,
+        SELECT stream, number AS exchange, server_ip, server_port, hop, protocol, kind, coalesce(rtt_ns, 0) AS rtt_ns,
             request_at, request_done_at, response_at, response_done_at, request_frame,
             coalesce(method || coalesce(' ' || target, ''), 'it cannot be read') AS target,
-            CASE WHEN protocol IN ('postgresql', 'mysql') THEN concat_ws(' ', method, {STATED}) END AS statement,
+            CASE WHEN store = 'sql' THEN concat_ws(' ', method, {STATED}) END AS statement,
             greatest(request_done_at, max(response_done_at) OVER (
                 PARTITION BY stream ORDER BY response_at, number
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS start_at,
@@ -241,7 +241,7 @@ _ANSWERS = f"""
         FROM asked
         WHERE (NOT probe OR awaits_event) AND backs = 0 AND status IS DISTINCT FROM 101
             AND stream NOT IN (SELECT stream FROM exchanges WHERE method = 'CONNECT' OR protocol = 'socks')
-            AND (protocol IN ('http/1.0', 'http/1.1', 'ldap') OR {OF_STORE}
+            AND (protocol IN ('http/1.0', 'http/1.1', 'ldap') OR kind = 'store'
                 OR protocol IN ('h2', 'grpc') AND NOT inferred
                 OR protocol = 'tls' AND stream IN (SELECT stream FROM handshakes WHERE alpn = 'http/1.1'))
             AND response_at >= request_done_at AND outcome IS DISTINCT FROM 'abandoned')
@@ -266,10 +266,10 @@ _QUERIES = f"""
         FROM links WHERE confidence >= $link_sure AND front_exchange IS NOT NULL
         GROUP BY ALL HAVING count(*) = 1),
     told AS (
-        SELECT stream, number AS exchange, client_ip, server_ip, server_port, protocol, method, CASE
-                WHEN protocol IN ('redis', 'memcached')
+        SELECT stream, number AS exchange, client_ip, server_ip, server_port, protocol, store, method, CASE
+                WHEN store = 'cache'
                 THEN regexp_replace(target, '[0-9A-Za-z]*[0-9][0-9A-Za-z-]*', '?', 'g')
-                WHEN protocol = 'mongodb' THEN concat_ws(' ', method, target)
+                WHEN store = 'document' THEN concat_ws(' ', method, target)
                 ELSE {STATED} END AS shape,
             request_at, request_done_at, response_at, coalesce(response_done_at, response_at) AS done_at,
             response_bytes, request_frame, rtt_ns, wait_ns, front_stream, front_exchange,
@@ -277,7 +277,7 @@ _QUERIES = f"""
             request_at - lag(coalesce(response_done_at, response_at)) OVER (PARTITION BY stream ORDER BY number)
                 > $burst_ns AS apart
         FROM asked LEFT JOIN fronts USING (stream, number)
-        WHERE {OF_STORE} AND NOT probe AND wait_ns IS NOT NULL
+        WHERE kind = 'store' AND NOT probe AND wait_ns IS NOT NULL
         WINDOW so_far AS (PARTITION BY stream ORDER BY number ROWS UNBOUNDED PRECEDING))
     SELECT * EXCLUDE (apart), CASE WHEN front_stream IS NULL
             THEN hash(stream, count_if(apart) OVER (PARTITION BY stream ORDER BY exchange ROWS UNBOUNDED PRECEDING))
@@ -295,10 +295,10 @@ _SESSIONS = f"""
             coalesce(response_frame, request_frame) AS frame,
             bool_and({STARTING}) OVER (
                 PARTITION BY exchanges.stream ORDER BY number ROWS UNBOUNDED PRECEDING) AS starting,
-            CASE WHEN status > 0 THEN {ANSWER} END AS error
+            CASE WHEN status > 0 THEN status_text END AS error
         FROM exchanges
         JOIN (SELECT stream, client_ip, server_ip, server_port, opened_at FROM connections) USING (stream)
-        WHERE {OF_STORE})
+        WHERE kind = 'store')
     SELECT stream, protocol, client_ip, server_ip, server_port, opened_at, min(exchange) AS exchange,
         min(failed_at) AS failed_at, min(frame) AS frame, arg_min(error, exchange) AS error
     FROM (
@@ -316,7 +316,7 @@ _FLOORS = """
     WITH told AS (
         SELECT server_ip, server_port, stream, exchange, concat_ws(' ', method, shape) AS shape,
             greatest(wait_ns - coalesce(rtt_ns, 0), 0) AS ns,
-            CASE WHEN protocol IN ('postgresql', 'mysql') THEN regexp_matches(concat_ws(' ', method, shape),
+            CASE WHEN store = 'sql' THEN regexp_matches(concat_ws(' ', method, shape),
                     '^(Ping|Init DB|Reset|\\w+ (BEGIN|START TRANSACTION|ROLLBACK|SET|SHOW|USE)\\b|\\w+ SELECT \\?$)',
                     'i')
                 WHEN protocol = 'mongodb' THEN method IN ('ping', 'buildInfo', 'getParameter')

@@ -25,7 +25,7 @@ from conchart.analysis.findings.rule import Fix, Rule
 from conchart.analysis.waits import USERS_WAITS, explain_waits
 from conchart.errors import UsageError
 from conchart.store.schema import SEVERITIES, TABLE_BY_NAME
-from conchart.store.sql import ANSWERED, GOES_ON, SERVED, STORES, SURE, USERS_WAITED, literal, with_values
+from conchart.store.sql import ANSWERED, GOES_ON, PRODUCTS, SERVED, SURE, USERS_WAITED, literal, with_values
 from conchart.store.steps import Steps
 from conchart.store.tables import Tables
 from conchart.words.filling import change_line, fill
@@ -178,7 +178,7 @@ _SOFTWARE = f"""
         ) USING (server_ip, server_port, software))
     SELECT 'server', server_ip, server_port, software FROM own
     UNION ALL
-    SELECT 'server', server_ip, server_port, mode(MAP {STORES}[app]) FROM connections WHERE app IN {tuple(STORES)}
+    SELECT 'server', server_ip, server_port, mode(MAP {PRODUCTS}[app]) FROM connections WHERE app IN {tuple(PRODUCTS)}
     GROUP BY ALL
     UNION ALL
     SELECT 'client', nodes.address, NULL, mode(software)
@@ -416,6 +416,6 @@ def advice(fixes: Iterable[Fix], software: Mapping[str, str | None]) -> str | No
         at_hand = [fix for fix in of_end if known and fix.suits(known)]
         suiting += at_hand
         general += [fix for fix in of_end if not fix.product and not at_hand]
-        others += [fix for fix in of_end if fix.product and not known and fix.product not in STORES.values()]
+        others += [fix for fix in of_end if fix.product and not known and fix.product not in PRODUCTS.values()]
     lines = dict.fromkeys(change_line(fix.product, fix.versions, fix.line) for fix in (*suiting, *general, *others))
     return "\n".join(lines) or None

@@ -68,13 +68,15 @@ mod py;
 
 pub use capture::filter::Program;
 pub use capture::{LinkType, Source};
-pub use exchange::{Carrier, ContentMessage, Conversation, Delay, Exchange, Statements};
+pub use exchange::{
+    Carrier, ContentMessage, Conversation, Delay, Exchange, PROTOCOLS, Protocol, Statements, StatusText,
+};
 pub use flow::{Flow, Slot, Table, Transport};
 pub use keys::Keys;
 pub use packet::{Datagram, Decoded, Endpoint, Flags, Fragments, Placed, Segment, Seq, Station, decode};
 pub use pipeline::{Failure, Selection, read};
 pub use portion::{Output, Portion, Stopped};
 pub use stream::{Arrival, BySide, Chunk, Gap, Moment, Side};
-pub use tables::{Filled, Tables};
+pub use tables::{DECLARED, Declared, Filled, Tables};
 pub use tcp::{Connection, Receiver};
 pub use tls::{Agreement, AppRecord, Clear, Handshake, Outcome, Tls};

@@ -23,7 +23,7 @@ use arrow_schema::ArrowError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule};
+use pyo3::types::{PyBytes, PyCapsule, PyDict};
 
 use crate::across::linking;
 use crate::across::packing::{self, Packed};
@@ -32,14 +32,14 @@ use crate::across::sharing;
 use crate::annotating::{self, Comments, Unwritten};
 use crate::capture::filter::Program;
 use crate::capture::{LinkType, Source};
-use crate::exchange::Statements;
+use crate::exchange::{PROTOCOLS, Protocol, Statements};
 use crate::flow::Transport;
 use crate::packet::{Endpoint, Incomplete};
 use crate::pipeline::watching::Watcher;
 use crate::pipeline::{self, Compile, Ends, Failure, Limit, Selection};
 use crate::portion::{Certainty, Output, Portion, Stopped};
 use crate::spilling::{self, Flows};
-use crate::tables::{Filled, Tables};
+use crate::tables::{DECLARED, Filled, Tables};
 
 /// Portions that may wait for the calling thread: as many as the stages find while DuckDB takes in a batch.
 const QUEUE: usize = 64;
@@ -500,6 +500,29 @@ fn share_waits(py: Python<'_>, pieces: &Bound<'_, PyAny>, order: Vec<i32>) -> Py
     Ok(py.detach(|| sharing::share(read, &order)))
 }
 
+/// The facts about each protocol. See `_native.pyi`.
+#[pyfunction]
+fn protocols(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let told = |protocol: &Protocol| {
+        let row = PyDict::new(py);
+        row.set_item("name", protocol.name)?;
+        row.set_item("kind", protocol.kind)?;
+        row.set_item("store", protocol.store)?;
+        row.set_item("product", protocol.product)?;
+        row.set_item("multiplexed", protocol.multiplexed)?;
+        row.set_item("never_answered", protocol.never_answered)?;
+        row.set_item("opens_session", protocol.opens_session)?;
+        Ok(row)
+    };
+    PROTOCOLS.iter().map(told).collect()
+}
+
+/// The tables that this module fills. See `_native.pyi`.
+#[pyfunction]
+fn declared() -> HashMap<&'static str, Vec<(&'static str, &'static str)>> {
+    DECLARED.iter().map(|(table, columns)| (*table, columns.to_vec())).collect()
+}
+
 /// How this module was built: its version, and what `build.rs` asked of the compiler.
 #[pyfunction]
 fn build_facts() -> HashMap<&'static str, &'static str> {
@@ -520,7 +543,7 @@ mod _native {
     use super::places::{Crossings, divide_turns, fit_clock, pair_alike};
     #[pymodule_export]
     use super::{
-        CaptureError, annotate_captures, build_facts, link_exchanges, pack_columns, read_capture, share_waits,
-        spill_flows, survey_pools,
+        CaptureError, annotate_captures, build_facts, declared, link_exchanges, pack_columns, protocols, read_capture,
+        share_waits, spill_flows, survey_pools,
     };
 }

@@ -11,7 +11,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
-use crate::exchange::{ContentMessage, DnsOver, Ender, Exchange, Outcome, Provenance, Span};
+use crate::exchange::{ContentMessage, DnsOver, Ender, Exchange, Outcome, Provenance, Span, facts};
 use crate::flow::Flow;
 use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, OptionKinds, Segment, Seq, Station, Tunnel, traffic_class};
 use crate::phases::Phase;
@@ -309,6 +309,7 @@ pub fn exchange(stream: i32, exchange: &Exchange) -> ExchangeRow<'_> {
     let wait = request_done.zip(answered).map(|(from, to)| (to - from).max(0));
     let between = |from: Option<i64>, to: Option<i64>| from.zip(to).map(|(from, to)| (to - from).max(0));
     let bytes = |span: &Span| span.first.map(|_| span.bytes.cast_signed());
+    let protocol = facts(exchange.protocol);
     let provenance = exchange.provenance.as_deref();
     let (kind, name, rcode) = lookup(exchange);
     let (tunnel, goaway) = (exchange.tunnel.as_deref(), exchange.goaway.as_deref());
@@ -321,6 +322,8 @@ pub fn exchange(stream: i32, exchange: &Exchange) -> ExchangeRow<'_> {
         response_at: at(response.first),
         response_done_at: response_done,
         protocol: Some(exchange.protocol),
+        kind: Some(protocol.kind),
+        store: protocol.store,
         method: exchange.method.as_deref(),
         host: exchange.host.as_deref(),
         target: exchange.target.as_deref(),
@@ -331,6 +334,7 @@ pub fn exchange(stream: i32, exchange: &Exchange) -> ExchangeRow<'_> {
         dns_name: name,
         dns_rcode: rcode,
         status: exchange.status.and_then(|status| i32::try_from(status).ok()),
+        status_text: exchange.status.map(protocol.status_text),
         user_agent: exchange.user_agent.as_deref(),
         server_software: exchange.server_software.as_deref(),
         ids: provenance.map(|way| way.ids.as_slice()).filter(|ids| !ids.is_empty()),

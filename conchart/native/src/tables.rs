@@ -1,7 +1,7 @@
 //! Rows → Arrow. One builder per table of docs/tables.md; column order is the order here.
 //!
 //! In: rows, one value per column. Out: record batches of bounded size, kept until they are taken. A column is declared
-//! here and nowhere else in the crate.
+//! here and nowhere else: `store/schema.py` asks for [`DECLARED`].
 
 use std::fmt::{self, Write};
 use std::net::IpAddr;
@@ -14,6 +14,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use crate::bytes::hex_digits;
+use crate::exchange::StatusText;
 use crate::packet::{Flags, Mac, OptionKinds};
 use crate::words::WordBuilder;
 
@@ -37,6 +38,7 @@ macro_rules! column {
     (value Letters $a:lifetime) => { Option<Flags> };
     (value Kinds $a:lifetime) => { Option<OptionKinds> };
     (value Station $a:lifetime) => { Option<Mac> };
+    (value Status $a:lifetime) => { Option<StatusText> };
     (value Random $a:lifetime) => { Option<&$a [u8; 32]> };
     (builder Word) => { WordBuilder };
     (builder $kind:ident) => { Sparse<column!(dense $kind)> };
@@ -81,6 +83,7 @@ macro_rules! column {
     (put Address $builder:expr, $value:expr) => { append_text($builder, $value, address) };
     (put Station $builder:expr, $value:expr) => { append_text($builder, $value, mac) };
     (put Random $builder:expr, $value:expr) => { append_text($builder, $value, hex) };
+    (put Status $builder:expr, $value:expr) => { append_text($builder, $value, |into, text| text.write(into)) };
     (put Letters $builder:expr, $value:expr) => { append_text($builder, $value, letters) };
     (put Kinds $builder:expr, $value:expr) => { append_text($builder, $value, kinds) };
     (put $kind:ident $builder:expr, $value:expr) => { $builder.append_value($value) };
@@ -93,6 +96,15 @@ macro_rules! column {
     (type Texts) => { DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))) };
     (type MaybeTexts) => { column!(type Texts) };
     (type $text:ident) => { DataType::Utf8 };
+    (sql Int32) => { "INTEGER" };
+    (sql Int64) => { "BIGINT" };
+    (sql Float) => { "DOUBLE" };
+    (sql Bool) => { "BOOLEAN" };
+    (sql Bytes) => { "BLOB" };
+    (sql Texts) => { "VARCHAR[]" };
+    (sql MaybeTexts) => { "VARCHAR[]" };
+    (sql Word $words:ident) => { stringify!($words) };
+    (sql $text:ident) => { "VARCHAR" };
 }
 
 macro_rules! table {
@@ -103,7 +115,7 @@ macro_rules! table {
         table! { @ ($(#[$doc])*) $table of $row (<$a>) $a as $($rest)* }
     };
     (@ ($(#[$doc:meta])*) $table:ident of $row:ident ($($of:tt)*) $a:lifetime as $name:literal {
-        $($field:ident: $kind:ident),* $(,)?
+        $($field:ident: $kind:ident $(of $words:ident)?),* $(,)?
     }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default)]
@@ -115,6 +127,9 @@ macro_rules! table {
 
         impl $table {
             const NAME: &'static str = $name;
+            /// Name and type of each column, as SQL; of words, the vocabulary.
+            const COLUMNS: &'static [(&'static str, &'static str)] =
+                &[$((stringify!($field), column!(sql $kind $($words)?))),*];
             /// Rows per batch.
             const ROWS: usize = BATCH_VALUES / [$(stringify!($field)),*].len();
 
@@ -215,157 +230,204 @@ absent!(
 table! {
     /// One capture file.
     Captures of CaptureRow<'a> as "captures" {
-        capture: Int32, path: Text, format: Text, link_types: Text, packets: Int64, selected: Int64,
-        bytes: Int64, first_frame: Int64, first_at: Int64, last_at: Int64, resolution_ns: Int64,
-        truncated: Bool, undecodable: Int64, other: Int64, snapped: Int64, dropped: Int64,
-        duplicates: Int64, notes: Texts,
+        capture: Int32, path: Text, format: Text, link_types: Text,
+        packets: Int64, selected: Int64, bytes: Int64, first_frame: Int64,
+        first_at: Int64, last_at: Int64, resolution_ns: Int64,
+        truncated: Bool, undecodable: Int64, other: Int64, snapped: Int64, dropped: Int64, duplicates: Int64,
+        notes: Texts,
     }
 }
 table! {
     /// One TCP connection or UDP conversation.
     Connections of ConnectionRow<'a> as "connections" {
-        stream: Int32, capture: Int32, transport: Word, transport_stream: Int32, client_ip: Address, client_port: Int32, server_ip: Address,
-        server_port: Int32, opened_at: Int64, closed_at: Int64, opened_by: Word, closed_by: Word, syn_at: Int64, syn_ack_at: Int64,
-        ack_at: Int64, syn_retransmits: Int32, syn_ack_retransmits: Int32, first_frame: Int64, last_frame: Int64,
+        stream: Int32, capture: Int32, transport: Word of TRANSPORT, transport_stream: Int32,
+        client_ip: Address, client_port: Int32, server_ip: Address, server_port: Int32,
+        opened_at: Int64, closed_at: Int64, opened_by: Word of SIDE, closed_by: Word of SIDE,
+        syn_at: Int64, syn_ack_at: Int64, ack_at: Int64, syn_retransmits: Int32, syn_ack_retransmits: Int32,
+        first_frame: Int64, last_frame: Int64,
         packets_client: Int64, packets_server: Int64, bytes_client: Int64, bytes_server: Int64,
-        retransmits_client: Int32, retransmits_server: Int32, out_of_order_client: Int32,
-        out_of_order_server: Int32, zero_windows_client: Int32, zero_windows_server: Int32,
-        missing_client: Int64, missing_server: Int64, mss_client: Int32, mss_server: Int32,
-        ttl_client: Int32, ttl_server: Int32, mac_client: Station, mac_server: Station, local_end: Word,
+        retransmits_client: Int32, retransmits_server: Int32,
+        out_of_order_client: Int32, out_of_order_server: Int32,
+        zero_windows_client: Int32, zero_windows_server: Int32,
+        missing_client: Int64, missing_server: Int64,
+        mss_client: Int32, mss_server: Int32,
+        ttl_client: Int32, ttl_server: Int32,
+        mac_client: Station, mac_server: Station, local_end: Word of SIDES,
         tunnel_client: Text, tunnel_server: Text, datagrams_client: Int64, datagrams_server: Int64,
         isn_client: Int64, isn_server: Int64, identity: Int64, announced_ip: Address, announced_port: Int32,
-        rtt_client_ns: Int64, rtt_server_ns: Int64, least_rtt_client_ns: Int64, least_rtt_server_ns: Int64, fin_by: Word, rst_by: Word, fin_client_at: Int64,
-        fin_server_at: Int64, fin_client_frame: Int64, fin_server_frame: Int64, rst_at: Int64, rst_frame: Int64,
-        rst_ttl: Int32, rst_foreign: Bool, unacknowledged_client: Int64, unacknowledged_server: Int64,
-        state: Word, app: Text, server_name: Text,
-        client_pid: Int32, client_process: Text, client_container: Text, client_container_id: Text, client_pod: Text,
-        server_pid: Int32, server_process: Text, server_container: Text, server_container_id: Text, server_pod: Text,
+        rtt_client_ns: Int64, rtt_server_ns: Int64, least_rtt_client_ns: Int64, least_rtt_server_ns: Int64,
+        fin_by: Word of SIDE, rst_by: Word of SIDE,
+        fin_client_at: Int64, fin_server_at: Int64, fin_client_frame: Int64, fin_server_frame: Int64,
+        rst_at: Int64, rst_frame: Int64, rst_ttl: Int32, rst_foreign: Bool,
+        unacknowledged_client: Int64, unacknowledged_server: Int64, state: Word of STATE, app: Text, server_name: Text,
+        client_pid: Int32, client_process: Text, client_container: Text, client_container_id: Text,
+        client_pod: Text, server_pid: Int32, server_process: Text, server_container: Text,
+        server_container_id: Text, server_pod: Text,
     }
 }
 table! {
     /// One TLS handshake.
     Handshakes of HandshakeRow<'a> as "handshakes" {
-        stream: Int32, number: Int32, hello_at: Int64, server_hello_at: Int64, server_done_at: Int64,
-        client_finished_at: Int64, ready_at: Int64, complete_at: Int64, hello_by: Word, ready_by: Word,
-        complete_by: Word, hello_frame: Int64, server_hello_frame: Int64, ready_frame: Int64, failed_frame: Int64, version: Text, version_offered: Text,
-        cipher: Text,
-        named_group: Text, sni: Text, alpn: Text, alpn_offered: Text, key_shares: Text,
-        client_random: Random,
-        quic_version: Text, parameters_client: MaybeTexts, parameters_server: MaybeTexts, retry_at: Int64, version_negotiation_at: Int64, kind: Word, resumption_offered: Word,
-        early_data_offered: Bool, ticket_offered: Bool,
-        ticket_issued: Bool, early_data_allowed: Bool, session_id_issued: Bool, outcome: Word, hello_retry: Bool,
-        client_auth: Bool, early_data: Bool, false_start: Bool, alert: Text, alert_by: Word,
-        certificates: Int32, certificate_bytes: Int32, client_certificate_bytes: Int32, client_hello_bytes: Int32,
-        server_flight_bytes: Int32, bytes_client: Int64, bytes_server: Int64, round_trips: Int32,
-        client_compute_ns: Int64, server_compute_ns: Int64, ech: Bool, ja3: Text, ja4: Text, inferred: Bool,
-        keys: Word, missing_keys: Text,
+        stream: Int32, number: Int32,
+        hello_at: Int64, server_hello_at: Int64, server_done_at: Int64, client_finished_at: Int64,
+        ready_at: Int64, complete_at: Int64, hello_by: Word of SIDE, ready_by: Word of SIDE, complete_by: Word of SIDE,
+        hello_frame: Int64, server_hello_frame: Int64, ready_frame: Int64, failed_frame: Int64,
+        version: Text, version_offered: Text, cipher: Text, named_group: Text, sni: Text, alpn: Text,
+        alpn_offered: Text, key_shares: Text, client_random: Random, quic_version: Text,
+        parameters_client: MaybeTexts, parameters_server: MaybeTexts,
+        retry_at: Int64, version_negotiation_at: Int64,
+        kind: Word of SESSION, resumption_offered: Word of SESSION, early_data_offered: Bool,
+        ticket_offered: Bool, ticket_issued: Bool, early_data_allowed: Bool, session_id_issued: Bool,
+        outcome: Word of OUTCOME,
+        hello_retry: Bool, client_auth: Bool, early_data: Bool, false_start: Bool,
+        alert: Text, alert_by: Word of SIDE,
+        certificates: Int32, certificate_bytes: Int32, client_certificate_bytes: Int32,
+        client_hello_bytes: Int32, server_flight_bytes: Int32,
+        bytes_client: Int64, bytes_server: Int64, round_trips: Int32,
+        client_compute_ns: Int64, server_compute_ns: Int64, ech: Bool,
+        ja3: Text, ja4: Text, inferred: Bool,
+        keys: Word of COVERAGE, missing_keys: Text,
     }
 }
 table! {
     /// One request and its response.
     Exchanges of ExchangeRow<'a> as "exchanges" {
-        stream: Int32, number: Int32, request_at: Int64, request_done_at: Int64, response_at: Int64,
-        response_done_at: Int64, protocol: Text, method: Text, host: Text, target: Text, shape: Text, status: Int32,
-        awaits: Word, dns_over: Word, dns_type: Text, dns_name: Text, dns_rcode: Int32, user_agent: Text, server_software: Text,
-        ids: MaybeTexts, parent_span: Text, forwarded_for: Text, via: Text, alternatives: MaybeTexts, expect_continue: Bool,
+        stream: Int32, number: Int32,
+        request_at: Int64, request_done_at: Int64, response_at: Int64, response_done_at: Int64,
+        protocol: Text, kind: Word of KIND, store: Word of STORE, method: Text, host: Text, target: Text, shape: Text,
+        status: Int32, status_text: Status,
+        awaits: Word of AWAITS, dns_over: Word of DNS_OVER, dns_type: Text, dns_name: Text, dns_rcode: Int32,
+        user_agent: Text, server_software: Text,
+        ids: MaybeTexts, parent_span: Text, forwarded_for: Text, via: Text, alternatives: MaybeTexts,
         tunnel: Text, tunnel_done_at: Int64, tunnel_bytes_client: Int64, tunnel_bytes_server: Int64,
         tunnel_datagrams_client: Int64, tunnel_datagrams_server: Int64,
-        continued_at: Int64, body_at: Int64,
-        goaway_at: Int64, goaway_by: Word, goaway_code: Text, goaway_text: Text, goaway_frame: Int64, goaway_pings: Int64,
+        expect_continue: Bool, continued_at: Int64, body_at: Int64,
+        goaway_at: Int64, goaway_by: Word of SIDE, goaway_code: Text, goaway_text: Text, goaway_frame: Int64,
+        goaway_pings: Int64,
         request_bytes: Int64, response_bytes: Int64, request_frame: Int64, response_frame: Int64,
-        request_ns: Int64, wait_ns: Int64, transfer_ns: Int64, client_keepalive: Bool,
-        server_keepalive: Bool, keep_alive_timeout_ns: Int64, keep_alive_max: Int64,
-        outcome: Word, ended_by: Word, ended_at: Int64, ended_frame: Int64, inferred: Bool, confidence: Float,
+        request_ns: Int64, wait_ns: Int64, transfer_ns: Int64,
+        client_keepalive: Bool, server_keepalive: Bool,
+        keep_alive_timeout_ns: Int64, keep_alive_max: Int64,
+        outcome: Word of FATE, ended_by: Word of ENDER, ended_at: Int64, ended_frame: Int64,
+        inferred: Bool, confidence: Float,
     }
 }
 table! {
     /// One message inside the content of an exchange.
     ExchangeMessages of ExchangeMessageRow as "exchange_messages" {
-        stream: Int32, exchange: Int32, sender: Word, number: Int32, kind: Word, compressed: Bool, bytes: Int64,
-        start_at: Int64, end_at: Int64, start_frame: Int64, end_frame: Int64,
+        stream: Int32, exchange: Int32, sender: Word of SIDE, number: Int32, kind: Word of CONTENT, compressed: Bool,
+        bytes: Int64, start_at: Int64, end_at: Int64, start_frame: Int64, end_frame: Int64,
     }
 }
 table! {
     /// One stretch of a connection.
     Phases of PhaseRow as "phases" {
-        stream: Int32, exchange: Int32, handshake: Int32, kind: Word, start_at: Int64, end_at: Int64, start_by: Word,
-        end_by: Word, start_frame: Int64, end_frame: Int64, inferred: Bool,
+        stream: Int32, exchange: Int32, handshake: Int32, kind: Word of PHASE,
+        start_at: Int64, end_at: Int64, start_by: Word of SIDE, end_by: Word of SIDE,
+        start_frame: Int64, end_frame: Int64, inferred: Bool,
     }
 }
 table! {
     /// One stretch in which the next byte did not come.
     Stalls of StallRow as "stalls" {
-        stream: Int32, kind: Word, detail: Word, side: Word, start_at: Int64, end_at: Int64, start_by: Word,
-        end_by: Word, start_frame: Int64, end_frame: Int64, released_frame: Int64, ack_delay_ns: Int64, confidence: Float,
+        stream: Int32, kind: Word of STALL, detail: Word of DETAIL, side: Word of SIDE, start_at: Int64, end_at: Int64,
+        start_by: Word of SIDE, end_by: Word of SIDE,
+        start_frame: Int64, end_frame: Int64, released_frame: Int64, ack_delay_ns: Int64, confidence: Float,
         unfinished: Bool,
     }
 }
 table! {
     /// A packet of QUIC that its sender took for lost.
     LostPackets of LostPacketRow as "lost_packets" {
-        stream: Int32, sender: Word, space: Word, number: Int64, frame: Int64, sent_at: Int64, told_frame: Int64,
-        told_at: Int64, arrived: Bool,
+        stream: Int32, sender: Word of SIDE, space: Word of SPACE, number: Int64, frame: Int64, sent_at: Int64,
+        told_frame: Int64, told_at: Int64, arrived: Bool,
     }
 }
 table! {
     /// A client of QUIC that went on from another endpoint.
     ClientMoves of ClientMoveRow as "client_moves" {
-        stream: Int32, frame: Int64, moved_at: Int64, old_ip: Address, old_port: Int32, new_ip: Address, new_port: Int32,
-        unanswered_frame: Int64, unanswered_at: Int64, answered_frame: Int64, answered_at: Int64, challenge_frame: Int64,
-        challenge_at: Int64, response_frame: Int64, response_at: Int64,
+        stream: Int32, frame: Int64, moved_at: Int64, old_ip: Address, old_port: Int32, new_ip: Address,
+        new_port: Int32, unanswered_frame: Int64, unanswered_at: Int64, answered_frame: Int64, answered_at: Int64,
+        challenge_frame: Int64, challenge_at: Int64, response_frame: Int64, response_at: Int64,
     }
 }
 table! {
     /// A front exchange and a back exchange that it caused.
     Links of LinkRow as "links" {
-        front_stream: Int32, front_exchange: Int32, back_stream: Int32, back_exchange: Int32, method: Text,
-        confidence: Float, proxy_in_ns: Int64, connect_ns: Int64, tls_ns: Int64, request_ns: Int64, wait_ns: Int64,
-        proxy_out_ns: Int64,
+        front_stream: Int32, front_exchange: Int32, back_stream: Int32, back_exchange: Int32,
+        method: Text, confidence: Float,
+        proxy_in_ns: Int64, connect_ns: Int64, tls_ns: Int64, request_ns: Int64, wait_ns: Int64, proxy_out_ns: Int64,
     }
 }
 table! {
     /// One TCP segment or UDP datagram.
     Packets of PacketRow<'a> as "packets" {
-        stream: Int32, frame: Int64, seen_at: Int64, sender: Word, flags: Letters, bytes: Int32, mark: Word,
+        stream: Int32, frame: Int64, seen_at: Int64, sender: Word of SIDE, flags: Letters, bytes: Int32,
+        mark: Word of MARK,
         seq: Int64, ack: Int64, window_bytes: Int64, segment: Bytes,
     }
 }
 table! {
     /// One packet, with what tells it from others.
     Sightings of SightingRow as "sightings" {
-        stream: Int32, frame: Int64, seen_at: Int64, sender: Word, flags: Letters, bytes: Int32, seq: Int64, ack: Int64,
-        print: Int64, ip_id: Int32, ttl: Int32, window_scale: Int32, mss: Int32, options: Kinds, tos: Int32,
+        stream: Int32, frame: Int64, seen_at: Int64, sender: Word of SIDE, flags: Letters, bytes: Int32,
+        seq: Int64, ack: Int64, print: Int64, ip_id: Int32, ttl: Int32, window_scale: Int32,
+        mss: Int32, options: Kinds, tos: Int32,
     }
 }
 table! {
     /// One TLS record.
     Records of RecordRow<'a> as "records" {
-        stream: Int32, number: Int32, sender: Word, kind: Text, bytes: Int32, cover: Word, start_at: Int64,
-        end_at: Int64, start_frame: Int64, end_frame: Int64,
+        stream: Int32, number: Int32, sender: Word of SIDE, kind: Text, bytes: Int32, cover: Word of COVER,
+        start_at: Int64, end_at: Int64, start_frame: Int64, end_frame: Int64,
     }
 }
 table! {
     /// One TLS handshake message.
     Messages of MessageRow<'a> as "messages" {
-        stream: Int32, number: Int32, handshake: Int32, sender: Word, kind: Text, code: Int32, bytes: Int32,
-        start_at: Int64, end_at: Int64, start_frame: Int64, end_frame: Int64, opened: Bool, body: Bytes,
+        stream: Int32, number: Int32, handshake: Int32, sender: Word of SIDE, kind: Text, code: Int32,
+        bytes: Int32, start_at: Int64, end_at: Int64, start_frame: Int64, end_frame: Int64, opened: Bool,
+        body: Bytes,
     }
 }
 table! {
     /// One frame of QUIC, with its packet.
     QuicFrames of QuicFrameRow<'a> as "quic_frames" {
-        stream: Int32, frame: Int64, packet: Int32, number: Int32, seen_at: Int64, sender: Word, packet_type: Text,
-        packet_number: Int64, packet_bytes: Int32, kind: Text, stream_id: Int64, start_byte: Int64, bytes: Int64,
-        fin: Bool, value: Int64, text: Text,
+        stream: Int32, frame: Int64, packet: Int32, number: Int32, seen_at: Int64, sender: Word of SIDE,
+        packet_type: Text, packet_number: Int64, packet_bytes: Int32, kind: Text, stream_id: Int64,
+        start_byte: Int64, bytes: Int64, fin: Bool, value: Int64, text: Text,
     }
 }
 table! {
     /// One frame of HTTP/3.
     Http3Frames of Http3FrameRow<'a> as "http3_frames" {
-        stream: Int32, sender: Word, stream_id: Int64, start_byte: Int64, kind: Text, bytes: Int64, frame: Int64,
-        seen_at: Int64, text: Text,
+        stream: Int32, sender: Word of SIDE, stream_id: Int64, start_byte: Int64, kind: Text, bytes: Int64,
+        frame: Int64, seen_at: Int64, text: Text,
     }
 }
+
+/// A table, and name and type of each of its columns.
+pub type Declared = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// What is declared here.
+pub const DECLARED: &[Declared] = &[
+    (Captures::NAME, Captures::COLUMNS),
+    (Connections::NAME, Connections::COLUMNS),
+    (Handshakes::NAME, Handshakes::COLUMNS),
+    (Exchanges::NAME, Exchanges::COLUMNS),
+    (ExchangeMessages::NAME, ExchangeMessages::COLUMNS),
+    (Phases::NAME, Phases::COLUMNS),
+    (Stalls::NAME, Stalls::COLUMNS),
+    (LostPackets::NAME, LostPackets::COLUMNS),
+    (ClientMoves::NAME, ClientMoves::COLUMNS),
+    (Links::NAME, Links::COLUMNS),
+    (Packets::NAME, Packets::COLUMNS),
+    (Sightings::NAME, Sightings::COLUMNS),
+    (Records::NAME, Records::COLUMNS),
+    (Messages::NAME, Messages::COLUMNS),
+    (QuicFrames::NAME, QuicFrames::COLUMNS),
+    (Http3Frames::NAME, Http3Frames::COLUMNS),
+];
 
 /// All tables of a trace, as far as they are not taken yet.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, quote
 from conchart.analysis.sights import once
 from conchart.outputs.formats.exchanges import ASKED, first_after
 from conchart.outputs.formats.json import fetched, lines
-from conchart.store.sql import ANSWER, GRPC_STATUS
+from conchart.store.sql import GRPC_STATUS
 from conchart.store.tables import Tables
 from conchart.version import version
 from conchart.words.printable import endpoint
@@ -34,7 +34,7 @@ _RESERVED = "%!$&'()*+,;=:@/?~-._"
 """What stays as it was sent in a path or query: RFC 3986 appendix A."""
 
 _HTTP = """
-    protocol IN ('http/1.0', 'http/1.1', 'h2', 'h3', 'grpc')
+    kind IN ('web', 'rpc')
     OR protocol = 'tls' AND coalesce(regexp_matches(coalesce(alpn, alpn_offered), '(^|,)(h2|http/)'), true)
 """
 """Of ``asked`` with its handshake: what is inside TLS may be HTTP, as far as anybody can tell."""
@@ -57,7 +57,7 @@ _ENTRIES = f"""
         FROM http LEFT JOIN opened USING (stream, number))
     SELECT stream, number, start_at - coalesce(connect_ns, 0) AS started_at, transport, transport_stream,
         client_ip, server_ip, server_port, secure, sni, alpn, protocol, method, host, target,
-        if({GRPC_STATUS}, 200, status) AS status, if({GRPC_STATUS}, {ANSWER}, NULL) AS grpc_status,
+        if({GRPC_STATUS}, 200, status) AS status, if({GRPC_STATUS}, status_text, NULL) AS grpc_status,
         user_agent, server_software, response_bytes, request_frame, response_frame, inferred, confidence,
         to_json({{
             time: 0.000001 * (coalesce(connect_ns, 0) + send_ns + await_ns + receive_ns),

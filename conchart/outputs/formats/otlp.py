@@ -17,7 +17,7 @@ from typing import IO
 from conchart.analysis.sights import once
 from conchart.outputs.formats.exchanges import ASKED, first_after, parts
 from conchart.outputs.formats.json import fetched, lines
-from conchart.store.sql import ANSWER, GRPC_FAILED, GRPC_STATUS, RESUMED
+from conchart.store.sql import GRPC_FAILED, GRPC_STATUS, RESUMED
 from conchart.store.tables import Tables
 from conchart.version import version
 
@@ -75,10 +75,10 @@ _EXCHANGE = _attributes(
         "network.transport": "transport",
         "network.protocol.name": f"CASE WHEN {_HTTP} THEN 'http' ELSE protocol END",
         "network.protocol.version": _VERSION,
-        "error.type": f"CASE WHEN {_FAILED} THEN {ANSWER} END",
+        "error.type": f"CASE WHEN {_FAILED} THEN status_text END",
         "rpc.system.name": f"CASE WHEN {_RPC} THEN 'grpc' END",
         "rpc.method": f"CASE WHEN {_RPC} THEN nullif(ltrim(target, '/'), '') END",
-        "rpc.response.status_code": f"CASE WHEN {GRPC_STATUS} THEN {ANSWER} END",
+        "rpc.response.status_code": f"CASE WHEN {GRPC_STATUS} THEN status_text END",
         "conchart.wireshark": "printf('%s.stream eq %d', transport, transport_stream)",
         "conchart.client.process": "client_process",
         "conchart.client.container": "client_container",

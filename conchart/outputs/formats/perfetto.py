@@ -22,7 +22,6 @@ from conchart.outputs.formats.exchanges import ASKED, parts
 from conchart.outputs.formats.json import fetched, lines
 from conchart.outputs.packing import Lanes
 from conchart.report.axis import first_instant
-from conchart.store.sql import ANSWER
 from conchart.store.tables import Tables
 from conchart.version import version
 from conchart.words.printable import endpoint
@@ -53,7 +52,7 @@ _EVENTS = f"""
         UNION ALL
         SELECT pid, tid, stream, number, start_at, end_at, 2,
             'exchange', concat_ws(' ', coalesce(method, protocol), target),
-            json_object('stream', stream, 'exchange', number, 'protocol', protocol, 'host', host, 'answer', {ANSWER},
+            json_object('stream', stream, 'exchange', number, 'protocol', protocol, 'host', host, 'answer', status_text,
                 'request_bytes', request_bytes, 'response_bytes', response_bytes,
                 'request_frame', request_frame, 'response_frame', response_frame,
                 'inferred', inferred, 'confidence', confidence)

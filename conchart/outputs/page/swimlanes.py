@@ -30,7 +30,7 @@ from conchart.report.queries import ALL, ASKED, BY_SHAPE, are_asked
 from conchart.report.servers import groups
 from conchart.report.splits import STEPS
 from conchart.report.swimlanes import drawn_lanes, link_rows, phase_rows, stall_rows
-from conchart.store.sql import ANSWER, GOES_ON, SHAPE, TURNS, UNFINISHED
+from conchart.store.sql import GOES_ON, SHAPE, TURNS, UNFINISHED
 from conchart.store.tables import Tables
 from conchart.words.phases import PHASES
 from conchart.words.stalls import STALLS
@@ -232,7 +232,7 @@ def _exchanges(*, names: bool, asked: bool, said: bool) -> str:
     service = counted_from("wait_ns", "service_ns", "service_ns", "wait_ns")
     answered = counted_from("wait_ns", "answered", "(response_at - request_at)", "wait_ns")
     return f"""
-        SELECT lane, number, {request}, protocol, method, {host}, target, {ANSWER} AS answer,
+        SELECT lane, number, {request}, protocol, method, {host}, target, status_text AS answer,
             request_bytes, response_bytes, {request_frame}, {response_frame},
             request_ns, wait_ns, transfer_ns, {service}, {answered},
             coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence,

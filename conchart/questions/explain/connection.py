@@ -12,7 +12,7 @@ from conchart.report.messages import BY_EXCHANGE
 from conchart.report.races import OF_STREAMS
 from conchart.report.rows import Row, rows
 from conchart.report.whereabouts import PARTS
-from conchart.store.sql import ANSWER, COSTLIEST, UNFINISHED
+from conchart.store.sql import COSTLIEST, NEEDLESS, UNFINISHED
 from conchart.store.tables import Tables
 from conchart.words.stalls import DETAIL
 
@@ -22,7 +22,8 @@ _TABLES = {
     "messages": "SELECT * EXCLUDE (body) FROM messages ORDER BY stream, number",
     "handshakes": "FROM handshakes ORDER BY stream, number",
     "exchanges": f"""
-        SELECT *, {ANSWER} AS answer, tunnel_done_at - request_at AS tunnel_ns, {UNFINISHED} AS unfinished
+        SELECT *, status_text AS answer, tunnel_done_at - request_at AS tunnel_ns, {UNFINISHED} AS unfinished,
+            {NEEDLESS} AS needless
         FROM exchanges ORDER BY stream, number""",
     "said": f"FROM ({BY_EXCHANGE}) ORDER BY stream, number",
     "contents": "SELECT stream, kind, end_frame FROM exchange_messages WHERE end_frame IS NOT NULL ORDER BY ALL",

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from conchart.questions.explain.cargo import HELLO_RETRY, Cargo
 from conchart.report.rows import Row
-from conchart.store.sql import NEVER_ANSWERED
 from conchart.words.units import count_of, format_bytes
 
 _OLD = ("SSLv2", "SSLv3", "TLSv1.0", "TLSv1.1", "TLSv1.2")
@@ -93,7 +92,7 @@ def _alert(h: Row, sender: str) -> str:
 def _request(cargo: Cargo) -> str:
     if cargo.part == "goes on":
         return ""
-    if cargo.row is not None and cargo.row["method"] in NEVER_ANSWERED.get(cargo.row["protocol"], ()):
+    if cargo.row is not None and cargo.row["needless"]:
         return "Nothing answers it."
     return "With its last byte, the wait begins." if cargo.part in ("", "ends") else "The client asks."
 

@@ -283,7 +283,8 @@ def nothing() -> Iterator[Trace]:
             """INSERT INTO captures BY NAME SELECT 0 AS capture, 3 AS selected;
             INSERT INTO connections BY NAME SELECT 0 AS stream, 'udp' AS transport, '10.0.0.1' AS client_ip,
                 '10.0.0.2' AS server_ip, 53 AS server_port, 0 AS opened_at, 1 AS closed_at, 'unanswered' AS state;
-            INSERT INTO exchanges BY NAME SELECT 0 AS stream, 0 AS number, 5 AS request_at, 'dns' AS protocol""",
+            INSERT INTO exchanges BY NAME SELECT 0 AS stream, 0 AS number, 5 AS request_at, 'dns' AS protocol,
+                'name' AS kind""",
             "no request of which",
         ),
     ],
@@ -339,7 +340,7 @@ def test_no_capture_is_too_strange(nothing: Trace) -> None:
                 f"""
                 INSERT INTO exchanges BY NAME SELECT {of} AS stream, {number} AS number, {asked} AS request_at,
                     {sent} AS request_done_at, {answered} AS response_at, {done} AS response_done_at,
-                    {size} AS response_bytes, 'http/1.1' AS protocol;"""
+                    {size} AS response_bytes, 'http/1.1' AS protocol, 'web' AS kind;"""
             )
         nothing.execute("".join(statements))
         try:

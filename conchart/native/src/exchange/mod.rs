@@ -13,10 +13,11 @@
 //! `fastcgi`, `ldap`, `memcached`, `mongodb`, `mysql`, `postgresql`, `redis`, `tls` (and what is said inside), `quic`, `prelude` (PROXY,
 //! SOCKS), `websocket`, `unread` (everything else, as turns). Beside the rooms stands what readers share.
 //!
-//! **To add a protocol: one file, one row.** Write a [`Reader`](reader::Reader) in a file of its own, which puts what
-//! it finds into the ledger (`open` an exchange, fill its spans, `release` it), and a row for each way in which the
-//! protocol begins into the table in `sniffers.rs`: its name in the tables, the carrier, who begins so, and how to make
-//! the reader. Nothing else here knows the protocol.
+//! **To add a protocol: one file, two rows.** Write a [`Reader`](reader::Reader) in a file of its own, which puts what
+//! it finds into the ledger (`open` an exchange, fill its spans, `release` it), its facts into a row of `protocols.rs`
+//! (kind, product, what is never answered, names of statuses), and a row for each way in which the protocol begins
+//! into the table in `sniffers.rs`: the carrier, who begins so, and how to make the reader. Nothing else knows the
+//! protocol, here or in Python.
 
 mod backlog;
 mod by_design;
@@ -38,6 +39,7 @@ mod mysql;
 mod outcome;
 mod postgresql;
 mod prelude;
+mod protocols;
 mod provenance;
 mod questions;
 mod quic;
@@ -62,6 +64,7 @@ pub use http1::head::KeepAlive;
 pub use ledger::passing::{Http3Frame, QuicFrame};
 pub use ledger::{Delay, Way};
 pub use outcome::{Ender, Ends, Outcome};
+pub use protocols::{PROTOCOLS, Protocol, StatusText, facts};
 pub use provenance::Provenance;
 pub use reader::Carrier;
 pub use sniffers::likely_sender;
@@ -207,9 +210,6 @@ impl Goaway {
     }
 }
 
-/// In these protocols, the server begins: a client says nothing before it was greeted.
-const SPEAK_FIRST: [&str; 7] = ["ftp", "imap", "mysql", "pop3", "smtp", "ssh", "vnc"];
-
 /// One request and its response. Mirrors the `exchanges` table.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Exchange {
@@ -289,7 +289,7 @@ impl Exchange {
     /// nobody read.
     #[must_use]
     pub fn greets(&self, first: Moment) -> bool {
-        self.request.first.is_none() && self.response.first == Some(first) && SPEAK_FIRST.contains(&self.protocol)
+        self.request.first.is_none() && self.response.first == Some(first) && facts(self.protocol).greets
     }
 
     /// Says which statement is asked.

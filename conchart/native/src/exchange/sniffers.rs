@@ -3,7 +3,8 @@
 //! In: the first bytes of one side's stream, or one datagram. Out: the row that fits, or who sent such bytes. Nothing
 //! is kept. The order matters: the first row that does not say No decides, so that what tells less comes later.
 //!
-//! To add a protocol: write its reader in a file of its own, and add a row here for each way in which it begins.
+//! To add a protocol: write its reader in a file of its own, say what it is in `protocols`, and add a row here for each
+//! way in which it begins.
 
 use std::sync::LazyLock;
 

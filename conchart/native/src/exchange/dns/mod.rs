@@ -18,6 +18,7 @@ mod tests;
 
 use super::framed::{self, Framed, LengthField, Missed, Read, Whole};
 use super::ledger::Ledger;
+use super::protocols::{StatusText, listed};
 use super::questions::Questions;
 use super::reader::{Opening, Reader, Start, Switch};
 use super::sniffers::Verdict;
@@ -25,7 +26,16 @@ use super::{DnsOver, Span};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use message::{MIN_QUERY, Message, QUESTION_END, Question};
 
-const PROTOCOL: &str = "dns";
+pub(super) const PROTOCOL: &str = "dns";
+
+/// Names of RCODEs, in the order of their numbers (RFC 1035, RFC 2136).
+const RCODES: &[&str] =
+    &["NOERROR", "FORMERR", "SERVFAIL", "NXDOMAIN", "NOTIMP", "REFUSED", "YXDOMAIN", "YXRRSET", "NXRRSET", "NOTAUTH"];
+
+/// How people write a status: the name of the RCODE.
+pub(super) fn status_text(status: u32) -> StatusText {
+    listed(RCODES, status).unwrap_or(StatusText::Unnamed("RCODE", status))
+}
 
 /// Queries that are remembered, answered or not.
 const MAX_ASKED: usize = 512;

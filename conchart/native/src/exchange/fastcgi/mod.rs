@@ -18,6 +18,7 @@ use super::framed::Whole;
 use super::http1::head::method_name;
 use super::ledger::{GUESSED, Ledger};
 use super::messages::{Messages, Protocol};
+use super::protocols::{StatusText, named};
 use super::provenance::Provenance;
 use super::reader::{Opening, Reader};
 use super::sniffers::Verdict;
@@ -26,6 +27,14 @@ use crate::stream::{Moment, Side};
 use record::{Kind, Part, Record};
 
 pub(super) const PROTOCOL: &str = "fastcgi";
+
+/// Reasons why an application server rejects a request (FastCGI 1.0, section 5.5).
+const REJECTED: &[(u32, &str)] = &[(1, "CANT_MPX_CONN"), (2, "OVERLOADED"), (3, "UNKNOWN_ROLE")];
+
+/// How people write a status: the reason why the request was rejected, else the status of HTTP.
+pub(super) fn status_text(status: u32) -> StatusText {
+    named(REJECTED, status).unwrap_or(StatusText::Number(status))
+}
 
 const MAX_REQUESTS: usize = 256;
 /// Questions about the server that wait.

@@ -6,8 +6,37 @@
 use crate::exchange::content::{ContentKind, ContentMessage, Numbering};
 use crate::exchange::framed::{LengthField, Message, Read, Whole};
 use crate::exchange::ledger::Ledger;
+use crate::exchange::protocols::{StatusText, listed};
 use crate::exchange::streamed::{Hearer, Streamed};
 use crate::stream::Side;
+
+pub(in crate::exchange) const PROTOCOL: &str = "grpc";
+
+/// Status codes, from 0. Other statuses are those of HTTP: who responded does not speak gRPC.
+const CODES: &[&str] = &[
+    "OK",
+    "CANCELLED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+];
+
+/// How people write a status: the status code of gRPC, else the status of HTTP.
+pub(in crate::exchange) fn status_text(status: u32) -> StatusText {
+    listed(CODES, status).unwrap_or(StatusText::Number(status))
+}
 
 const LENGTH: LengthField = LengthField { at: 1, width: 4, little_endian: false, uncounted: Prefix::FIRST };
 

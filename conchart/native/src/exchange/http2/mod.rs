@@ -7,7 +7,7 @@
 //! Bounded: a header block is read up to [`MAX_BLOCK`] bytes, streams are followed up to the limit of [`Streams`].
 
 mod frame;
-mod grpc;
+pub(super) mod grpc;
 pub(super) mod headers;
 pub(super) mod hpack;
 pub(super) mod sealed;

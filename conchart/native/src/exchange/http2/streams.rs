@@ -6,21 +6,18 @@
 use std::collections::BTreeMap;
 
 use super::frame::Header;
-use super::grpc::Call;
+use super::grpc::{self, Call};
 use super::headers::Headers;
 use crate::bytes::Fields;
 use crate::exchange::dns::carried::{self, Carried};
 use crate::exchange::ledger::{Entry, GUESSED, Ledger};
 use crate::exchange::streamed::Streamed;
-use crate::exchange::websocket::WebSocket;
+use crate::exchange::websocket::{self, WebSocket};
 use crate::exchange::{DnsOver, Exchange, Goaway, Outcome, Provenance, Span, by_design};
 use crate::stream::{Moment, Side};
 
 /// Streams that are open at once; servers allow about 100.
 pub(super) const MAX_STREAMS: usize = 1024;
-/// The protocol of an exchange whose content is gRPC's.
-const GRPC: &str = "grpc";
-const WEBSOCKET: &str = "websocket";
 /// Offers of alternatives that wait for a response.
 const MAX_OFFERS: usize = 8;
 /// Longest offer that is kept: an origin and the members of Alt-Svc.
@@ -239,12 +236,12 @@ impl Streams {
         }
         if let Some(tunnel) = exchange.tunnel.as_mut().filter(|_| first) {
             tunnel.done = block.last.filter(|_| exchange.status.is_some_and(|status| matches!(status, 200..=299)));
-            if tunnel.done.is_some() && &*tunnel.kind == WEBSOCKET && stream.content.is_none() {
+            if tunnel.done.is_some() && &*tunnel.kind == websocket::PROTOCOL && stream.content.is_none() {
                 stream.content = Some(Content::Socket(Box::new(WebSocket::streamed(stream.number, requester))));
                 self.contents += 1;
             }
         }
-        if exchange.protocol == GRPC || is_grpc {
+        if exchange.protocol == grpc::PROTOCOL || is_grpc {
             exchange.status = grpc_status.or(exchange.status);
         }
         if first && is_grpc {
@@ -274,7 +271,7 @@ impl Streams {
             && stream.content.is_none()
             && let Some(entry) = ledger.get(stream.number)
         {
-            entry.exchange.protocol = GRPC;
+            entry.exchange.protocol = grpc::PROTOCOL;
             stream.content = Some(Content::Call(Box::new(Call::streamed(stream.number, requester, asked))));
             self.contents += 1;
         }

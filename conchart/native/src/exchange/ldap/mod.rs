@@ -16,6 +16,7 @@ mod tests;
 use super::framed::{self, Read, Whole};
 use super::ledger::Ledger;
 use super::messages::{Messages, Next, Protocol};
+use super::protocols::{StatusText, named};
 use super::questions::Questions;
 use super::reader::{Opening, Reader};
 use super::sniffers::Verdict;
@@ -25,6 +26,55 @@ use ber::Stop;
 use message::{MIN_HEAD, Message, Request, Response, Says, Then};
 
 pub(super) const PROTOCOL: &str = "ldap";
+
+/// Names of result codes (RFC 4511 section 4.1.9, RFC 3909).
+const RESULTS: &[(u32, &str)] = &[
+    (0, "success"),
+    (1, "operationsError"),
+    (2, "protocolError"),
+    (3, "timeLimitExceeded"),
+    (4, "sizeLimitExceeded"),
+    (5, "compareFalse"),
+    (6, "compareTrue"),
+    (7, "authMethodNotSupported"),
+    (8, "strongerAuthRequired"),
+    (10, "referral"),
+    (11, "adminLimitExceeded"),
+    (12, "unavailableCriticalExtension"),
+    (13, "confidentialityRequired"),
+    (14, "saslBindInProgress"),
+    (16, "noSuchAttribute"),
+    (17, "undefinedAttributeType"),
+    (18, "inappropriateMatching"),
+    (19, "constraintViolation"),
+    (20, "attributeOrValueExists"),
+    (21, "invalidAttributeSyntax"),
+    (32, "noSuchObject"),
+    (33, "aliasProblem"),
+    (34, "invalidDNSyntax"),
+    (36, "aliasDereferencingProblem"),
+    (48, "inappropriateAuthentication"),
+    (49, "invalidCredentials"),
+    (50, "insufficientAccessRights"),
+    (51, "busy"),
+    (52, "unavailable"),
+    (53, "unwillingToPerform"),
+    (54, "loopDetect"),
+    (64, "namingViolation"),
+    (65, "objectClassViolation"),
+    (66, "notAllowedOnNonLeaf"),
+    (67, "notAllowedOnRDN"),
+    (68, "entryAlreadyExists"),
+    (69, "objectClassModsProhibited"),
+    (71, "affectsMultipleDSAs"),
+    (80, "other"),
+    (118, "canceled"),
+];
+
+/// How people write a status: the name of the result code.
+pub(super) fn status_text(status: u32) -> StatusText {
+    named(RESULTS, status).unwrap_or(StatusText::Unnamed("result code", status))
+}
 
 /// Operations that are remembered while they are under way.
 const MAX_ASKED: usize = 1024;

@@ -18,6 +18,7 @@ use super::Span;
 use super::framed::Whole;
 use super::ledger::{GUESSED, Ledger};
 use super::messages::{Messages, Next, Protocol};
+use super::protocols::{StatusText, listed};
 use super::reader::{Opening, Reader};
 use super::sniffers::Verdict;
 use super::statements::Statements;
@@ -252,6 +253,10 @@ impl Protocol for Memcached {
     }
 }
 
-/// First words of errors, by the number that an exchange has as its status. `conchart/store/sql.py` has them, too.
-#[cfg(test)]
+/// First words of errors, by the number that an exchange has as its status.
 const ERRORS: &[&str] = &["OK", "ERROR", "CLIENT_ERROR", "SERVER_ERROR"];
+
+/// How people write a status: the first word of the error.
+pub(super) fn status_text(status: u32) -> StatusText {
+    listed(ERRORS, status).unwrap_or(StatusText::Number(status))
+}

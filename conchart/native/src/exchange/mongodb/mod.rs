@@ -22,6 +22,7 @@ use super::Span;
 use super::framed::Whole;
 use super::ledger::Ledger;
 use super::messages::{Messages, Protocol};
+use super::protocols::{StatusText, named};
 use super::questions::Questions;
 use super::reader::{Opening, Reader};
 use super::sniffers::Verdict;
@@ -30,6 +31,68 @@ use crate::stream::{Moment, Side};
 use message::{Message, Reply, Request, Says};
 
 pub(super) const PROTOCOL: &str = "mongodb";
+
+/// Names of errors that are usual, as the manual lists them (`codeName`).
+const ERRORS: &[(u32, &str)] = &[
+    (0, "OK"),
+    (1, "InternalError"),
+    (2, "BadValue"),
+    (8, "UnknownError"),
+    (9, "FailedToParse"),
+    (11, "UserNotFound"),
+    (13, "Unauthorized"),
+    (14, "TypeMismatch"),
+    (17, "ProtocolError"),
+    (18, "AuthenticationFailed"),
+    (20, "IllegalOperation"),
+    (24, "LockTimeout"),
+    (26, "NamespaceNotFound"),
+    (27, "IndexNotFound"),
+    (40, "ConflictingUpdateOperators"),
+    (43, "CursorNotFound"),
+    (46, "LockBusy"),
+    (48, "NamespaceExists"),
+    (50, "MaxTimeMSExpired"),
+    (52, "DollarPrefixedFieldName"),
+    (59, "CommandNotFound"),
+    (61, "ShardKeyNotFound"),
+    (63, "StaleShardVersion"),
+    (64, "WriteConcernFailed"),
+    (66, "ImmutableField"),
+    (72, "InvalidOptions"),
+    (73, "InvalidNamespace"),
+    (76, "NoReplicationEnabled"),
+    (85, "IndexOptionsConflict"),
+    (86, "IndexKeySpecsConflict"),
+    (89, "NetworkTimeout"),
+    (91, "ShutdownInProgress"),
+    (112, "WriteConflict"),
+    (115, "CommandNotSupported"),
+    (121, "DocumentValidationFailure"),
+    (133, "FailedToSatisfyReadPreference"),
+    (146, "ExceededMemoryLimit"),
+    (189, "PrimarySteppedDown"),
+    (211, "KeyNotFound"),
+    (237, "CursorKilled"),
+    (238, "NotImplemented"),
+    (251, "NoSuchTransaction"),
+    (262, "ExceededTimeLimit"),
+    (292, "QueryExceededMemoryLimitNoDiskUseAllowed"),
+    (10107, "NotWritablePrimary"),
+    (11000, "DuplicateKey"),
+    (11600, "InterruptedAtShutdown"),
+    (11601, "Interrupted"),
+    (11602, "InterruptedDueToReplStateChange"),
+    (13388, "StaleConfig"),
+    (13435, "NotPrimaryNoSecondaryOk"),
+    (13436, "NotPrimaryOrSecondary"),
+    (17280, "KeyTooLong"),
+];
+
+/// How people write a status: the name of the error.
+pub(super) fn status_text(status: u32) -> StatusText {
+    named(ERRORS, status).unwrap_or(StatusText::Unnamed("error", status))
+}
 
 /// Commands that are remembered while they are under way.
 const MAX_ASKED: usize = 1024;

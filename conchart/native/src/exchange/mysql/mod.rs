@@ -20,6 +20,7 @@ use super::Span;
 use super::framed::Whole;
 use super::ledger::Ledger;
 use super::messages::{Messages, Next, Protocol};
+use super::protocols::StatusText;
 use super::provenance::Provenance;
 use super::reader::{Opening, Reader, Start};
 use super::sniffers::Verdict;
@@ -29,6 +30,11 @@ use crate::stream::{BySide, Moment, Side};
 use message::{Answer, Command, Message, Packet, Says, capability, flag};
 
 pub(super) const PROTOCOL: &str = "mysql";
+
+/// How people write a status: the number of the error, as MySQL's clients print it.
+pub(super) fn status_text(status: u32) -> StatusText {
+    if status == 0 { StatusText::Name("OK") } else { StatusText::Unnamed("ERROR", status) }
+}
 
 /// Commands that are remembered while they wait for their response.
 const MAX_WAITING: usize = 65_536;

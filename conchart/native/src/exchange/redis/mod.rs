@@ -20,6 +20,7 @@ use super::Span;
 use super::framed::{Message, Read, Whole};
 use super::ledger::{GUESSED, Ledger};
 use super::messages::{Messages, Next, Protocol};
+use super::protocols::{StatusText, listed};
 use super::reader::{Opening, Reader};
 use super::sniffers::Verdict;
 use super::statements::Statements;
@@ -32,7 +33,7 @@ pub(super) const PROTOCOL: &str = "redis";
 /// Commands that are remembered until they are answered: more than clients send ahead.
 const MAX_ASKED: usize = 65_536;
 
-/// First words of errors, by the number that an exchange has as its status. `conchart/store/sql.py` has them, too.
+/// First words of errors, by the number that an exchange has as its status.
 const ERRORS: &[&str] = &[
     "OK",
     "ERR",
@@ -68,6 +69,11 @@ const ERRORS: &[&str] = &[
 ];
 /// The status of all other errors.
 const OTHER_ERROR: u16 = 999;
+
+/// How people write a status: the first word of the error.
+pub(super) fn status_text(status: u32) -> StatusText {
+    listed(ERRORS, status).unwrap_or(StatusText::Name("error"))
+}
 
 /// Does this stream begin with a command? An array of texts may also be a reply: the name tells.
 pub(super) fn command(prefix: &[u8]) -> Verdict {

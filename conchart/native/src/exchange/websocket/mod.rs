@@ -25,6 +25,8 @@ pub(super) struct WebSocket {
     fragmented: BySide<Option<ContentMessage>>,
 }
 
+pub(super) const PROTOCOL: &str = "websocket";
+
 impl WebSocket {
     /// What follows the exchange of that number.
     pub fn after(ledger: &Ledger, exchange: u32) -> Messages<Self> {
@@ -48,7 +50,7 @@ impl WebSocket {
 
 impl Protocol for WebSocket {
     type Message = Frame;
-    const NAME: &'static str = "websocket";
+    const NAME: &'static str = PROTOCOL;
 
     fn begins(packet: &[u8], asks: bool) -> bool {
         frame::begins(packet, asks)
