@@ -25,6 +25,7 @@ from conchart.errors import UsageError
 from conchart.files.paths import remove_folder
 from conchart.files.replacing import Named, folder_files, refuse_foreign, refuse_inputs
 from conchart.files.unfinished import Undone
+from conchart.labels.commands import Commands, commands
 from conchart.outputs import form_of, known_suffix, write
 from conchart.outputs.options import DrawOptions
 from conchart.reading.knowledge import Knowledge, Vantage
@@ -40,7 +41,6 @@ from conchart.store.saved import read_saved
 from conchart.store.sql import literal
 from conchart.store.steps import Step
 from conchart.store.tables import Tables
-from conchart.words.commands import Commands, commands
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

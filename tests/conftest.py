@@ -13,8 +13,8 @@ import conchart
 from conchart import Trace, _native
 from conchart.analysis import plan
 from conchart.analysis.findings.rule import chosen_thresholds, load_rules
+from conchart.labels.commands import NONE, commands
 from conchart.store.schema import TABLE_BY_NAME, TABLES
-from conchart.words.commands import NONE, commands
 from tests.charts.story import Story, reverse_proxy
 from tests.children import default_signals
 

@@ -14,16 +14,16 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from conchart.labels.phases import PHASES
+from conchart.labels.stalls import STALLS
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal import print_summary
 from conchart.outputs.terminal.sheet import plain_console
 from conchart.report.report import Report
-from conchart.words.phases import PHASES
-from conchart.words.stalls import STALLS
 from tests.conftest import CASES, IN_PLACES, ROOT, name_of, read_story
 
 EXPECTED = "expected.txt"
-SOURCES = ("report", "outputs/terminal", "words")
+SOURCES = ("report", "outputs/terminal", "labels")
 LABELS = ("serious", "warning", "wait", "the rest", "unjudged", "in vain", "besides", "in full", "queries")
 """They begin a line."""
 LEGEND = {f"{phase.letter} {phase.name}" for phase in PHASES} | {stall.word for stall in STALLS}

@@ -29,9 +29,9 @@ from conchart.cli.live import live
 from conchart.cli.query import query
 from conchart.cli.summary import summary
 from conchart.cli.whatif import whatif
+from conchart.labels.phases import PHASES
 from conchart.reading import bpf
 from conchart.store.schema import TABLES
-from conchart.words.phases import PHASES
 from tests.conftest import ROOT
 from tests.test_schema import documented
 

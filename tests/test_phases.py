@@ -5,9 +5,9 @@ from math import atan2, cos, degrees, exp, hypot, radians, sin, sqrt
 
 import pytest
 
+from conchart.labels.phases import PHASES, PhaseKind
+from conchart.labels.stalls import COLOURS
 from conchart.report.splits import STEPS
-from conchart.words.phases import PHASES, PhaseKind
-from conchart.words.stalls import COLOURS
 
 Triple = tuple[float, float, float]
 

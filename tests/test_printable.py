@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conchart.words.printable import endpoint, named_endpoint, printable, printable_lines
+from conchart.labels.printable import endpoint, named_endpoint, printable, printable_lines
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 import conchart
 from conchart.errors import UsageError
+from conchart.labels.units import parse_when
 from conchart.reading.selection import selection
-from conchart.words.units import parse_when
 from tests.conftest import ROOT
 
 CAPTURE = ROOT / "captures/crafted/gap/input.pcap"

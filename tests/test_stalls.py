@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from conchart.words.stalls import DETAIL, STALL_BY_NAME, STALLS, StallKind, stall_kind
+from conchart.labels.stalls import DETAIL, STALL_BY_NAME, STALLS, StallKind, stall_kind
 from tests.conftest import ROOT, empty_trace
 
 NAMES = {stall.name for stall in STALLS}

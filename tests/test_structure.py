@@ -17,7 +17,7 @@ MOST_LINES = 600
 PACKAGE = ROOT / "conchart"
 STAGES = (
     ("errors", "version", "_native"),
-    ("words", "files"),
+    ("labels", "files"),
     ("store",),
     ("reading",),
     ("logs",),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conchart.errors import UsageError
-from conchart.words.units import (
+from conchart.labels.units import (
     When,
     count_of,
     format_bytes,

@@ -1,4 +1,4 @@
-"""How good the capture is: what is wrong with it, and by how much. ``words/quality.py`` has the sentences.
+"""How good the capture is: what is wrong with it, and by how much. ``labels/quality.py`` has the sentences.
 
 In: captures, connections, exchanges, phases, stalled, on_behalf, checks, coverage, spans.
 Out: the table ``remarks``, in the order in which they matter.
@@ -9,10 +9,10 @@ from dataclasses import astuple
 from typing import Any
 
 from conchart.analysis.waits import USERS_WAITS
+from conchart.labels.printable import endpoint
+from conchart.labels.quality import RemarkText, apart, checked, keys, noted, ruled, same_traffic, traced
 from conchart.store.sql import ASKING, FIRST_SIGHT, HOLED, MISSING, OF_USERS, ONE_SIDED, SERVED
 from conchart.store.tables import Tables
-from conchart.words.printable import endpoint
-from conchart.words.quality import RemarkText, apart, checked, keys, noted, ruled, same_traffic, traced
 
 _FACTS = f"""
     SELECT * FROM

@@ -1,6 +1,6 @@
 """What the capture does not let anybody judge, why, and how much waiting that is.
 
-``words/unjudged.py`` has the sentences. In: connections, handshakes, exchanges, phases, stalled, on_behalf, remarks.
+``labels/unjudged.py`` has the sentences. In: connections, handshakes, exchanges, phases, stalled, on_behalf, remarks.
 Out: the table ``unjudged``; no row where all was judged.
 
 What rules need decides: no rule judges a connection with missing bytes, or with one direction only (``setups`` and the

@@ -11,10 +11,10 @@ waited for on behalf of others: a sum over ``WAITS``.
 
 from collections.abc import Iterable, Mapping
 
+from conchart.labels.phases import PHASES
+from conchart.labels.stalls import DETAIL, OWNER
 from conchart.store.sql import IS_TURN, OF_USERS, SERVED, with_values
 from conchart.store.tables import Tables
-from conchart.words.phases import PHASES
-from conchart.words.stalls import DETAIL, OWNER
 
 MOST_PAIRS = 10_000
 """Of a connection's phases and stalls: so many are compared each with each."""

@@ -10,8 +10,8 @@ import duckdb
 import conchart
 from conchart.cli.streams import ReaderLeft, standard_streams
 from conchart.errors import ConchartError, NoRoomError
+from conchart.labels.printable import printable_lines
 from conchart.store.memory import no_room
-from conchart.words.printable import printable_lines
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -10,11 +10,11 @@ from conchart.cli.paths import FORCE, FileCommand, Input, write_option
 from conchart.cli.reading import Reading, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of
 from conchart.outputs.comparison import COMPARISON_SUFFIXES, check_comparison, dump_comparison, write_comparison
 from conchart.outputs.terminal.comparison import print_comparison
 from conchart.questions.compare import compare
-from conchart.words.printable import printable
-from conchart.words.units import count_of
 
 _STDOUT = "-"
 

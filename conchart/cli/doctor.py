@@ -17,8 +17,8 @@ import click
 
 from conchart.cli.facts import EXTRAS, Package, build_facts, packages
 from conchart.errors import ConchartError, UsageError
-from conchart.words.printable import printable
-from conchart.words.units import format_bytes
+from conchart.labels.printable import printable
+from conchart.labels.units import format_bytes
 
 _WRONG = 1
 _OLDEST_PYTHON = (3, 10)

@@ -10,6 +10,8 @@ from conchart.cli.paths import FORCE, Input, write_option
 from conchart.cli.reading import Reading, ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import MissingToolError, UsageError
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of
 from conchart.outputs import check
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal.ladder import print_fields, print_ladder, print_segments
@@ -20,8 +22,6 @@ from conchart.questions.explain.bytes import dissected, segments
 from conchart.reading.options import LAST_STREAM
 from conchart.report import logs
 from conchart.trace import Trace
-from conchart.words.printable import printable
-from conchart.words.units import count_of
 
 _FORMATS = (".html",)
 """The core counts no further: of a larger number, no capture has a connection."""

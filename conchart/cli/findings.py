@@ -16,10 +16,10 @@ from conchart.analysis.findings.rule import Fix, Rule, load_rules, thresholds
 from conchart.cli.reading import IN_PLACES, Reading, ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
+from conchart.labels.printable import printable, printable_lines
+from conchart.labels.units import format_ns
 from conchart.outputs.terminal import print_findings
 from conchart.report.report import report_of
-from conchart.words.printable import printable, printable_lines
-from conchart.words.units import format_ns
 
 _KINDS = {"cost": "by its cost", "note": "note", "failure": "at least warning", "quality": "quality"}
 _LONGEST_LINE = 10_000

@@ -10,13 +10,13 @@ from conchart.cli.reading import Reading, reading_options
 from conchart.cli.results import Results, showing_options, writing_options
 from conchart.cli.watching import read_growing
 from conchart.errors import UsageError
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of, parse_duration
 from conchart.outputs import reads_again
 from conchart.reading import bpf
 from conchart.reading.live.interface import Interface
 from conchart.reading.live.privileges import become, unprivileged
 from conchart.reading.live.sockets import Sockets
-from conchart.words.printable import printable
-from conchart.words.units import count_of, parse_duration
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

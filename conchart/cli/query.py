@@ -16,10 +16,10 @@ from conchart.cli.statements import written_files
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
 from conchart.files.replacing import Named, refuse_inputs
+from conchart.labels.printable import printable, printable_lines
 from conchart.outputs.formats.flat import harmless
 from conchart.store.sql import literal
 from conchart.trace import Trace
-from conchart.words.printable import printable, printable_lines
 
 _MOST_ROWS_SHOWN = 1000
 _ROWS_AT_A_TIME = 10_000

@@ -16,6 +16,7 @@ import click
 from conchart.cli.paths import FileCommand, Input
 from conchart.errors import CaptureError, UsageError
 from conchart.files.replacing import folder_files
+from conchart.labels.printable import printable, printable_lines
 from conchart.outputs import READ_AGAIN, SUFFIXES
 from conchart.reading.knowledge import VANTAGES, Knowledge
 from conchart.reading.live.growing import Followed, Growing, Piped
@@ -24,7 +25,6 @@ from conchart.reading.selection import selection
 from conchart.reading.source import Source
 from conchart.store.saved import is_saved
 from conchart.trace import Trace, read, read_source
-from conchart.words.printable import printable, printable_lines
 
 _T = TypeVar("_T")
 _MOST_PACKETS = (1 << 64) - 1

@@ -17,14 +17,14 @@ import click
 from conchart.cli.paths import FORCE, write_option
 from conchart.errors import ConchartError, OutputError, UsageError
 from conchart.files.paths import temporary_folder
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of, format_ns
 from conchart.outputs import FORMATS, SUFFIXES, check, check_dump, dump, form_of, prepare, wants_packets
 from conchart.outputs.options import DrawOptions
 from conchart.report.axis import captured_ns
 from conchart.report.report import Report, report_of
 from conchart.store.schema import SEVERITIES, TABLES
 from conchart.trace import Trace, read
-from conchart.words.printable import printable
-from conchart.words.units import count_of, format_ns
 
 _STDOUT = frozenset({"-", "/dev/stdout"})
 _UNJUDGED = "unjudged"

@@ -19,14 +19,14 @@ from rich.text import Text
 from conchart.cli.progress import clear_line
 from conchart.cli.reading import Reading, warn_of_damage, warn_of_filter
 from conchart.files.unfinished import Undone
+from conchart.labels.printable import printable
+from conchart.labels.units import SECOND, count_of, format_ns
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal import print_summary
 from conchart.reading.live.growing import Growing
 from conchart.reading.source import Source
 from conchart.report.report import report_of
 from conchart.trace import Trace, Watch, read_source
-from conchart.words.printable import printable
-from conchart.words.units import SECOND, count_of, format_ns
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _REFRESH = 2

@@ -10,13 +10,13 @@ from conchart.cli.paths import FORCE, Input, write_option
 from conchart.cli.reading import Reading, ReadingCommand, read_captures, reading_options
 from conchart.cli.terminal import print_on, terminal
 from conchart.errors import UsageError
+from conchart.labels.printable import printable
+from conchart.labels.units import parse_duration
 from conchart.outputs.predictions import SUFFIXES, check, write
 from conchart.outputs.terminal.predictions import print_prediction
 from conchart.questions.predict import Change, predict
 from conchart.questions.predict.sentences import headline
 from conchart.report.report import report_of
-from conchart.words.printable import printable
-from conchart.words.units import parse_duration
 
 
 @click.command(cls=ReadingCommand, options_metavar="CHANGE... [-w OUT] [OPTIONS]")

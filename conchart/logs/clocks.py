@@ -6,8 +6,8 @@ are rare enough to be recognised whatever the clocks say, and a better one from 
 
 from dataclasses import dataclass
 
+from conchart.labels.units import SECOND
 from conchart.store.tables import Tables
-from conchart.words.units import SECOND
 
 QUARTER = 900 * SECOND
 """Zones differ by multiples of a quarter of an hour."""

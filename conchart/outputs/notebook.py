@@ -10,11 +10,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from conchart.errors import MissingToolError, UsageError
+from conchart.labels.phases import PHASES
+from conchart.labels.printable import endpoint, printable
+from conchart.labels.units import SECOND, count_of, format_ns
 from conchart.report.connections import Connection, Phase
 from conchart.report.report import Report
-from conchart.words.phases import PHASES
-from conchart.words.printable import endpoint, printable
-from conchart.words.units import SECOND, count_of, format_ns
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

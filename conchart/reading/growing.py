@@ -2,13 +2,13 @@
 
 from time import monotonic_ns
 
+from conchart.labels.units import SECOND
 from conchart.reading.core import read_captures
 from conchart.reading.knowledge import Knowledge
 from conchart.reading.options import ReadOptions
 from conchart.reading.selection import DETAILED
 from conchart.reading.source import Source
 from conchart.store.tables import Tables
-from conchart.words.units import SECOND
 
 _SHARE = 5
 """A fifth of the time at most goes into showing what was read so far."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from conchart.errors import UsageError
-from conchart.words.units import When, format_when, parse_when
+from conchart.labels.units import When, format_when, parse_when
 
 Compiler = Callable[[int], list[tuple[int, int, int, int]]]
 

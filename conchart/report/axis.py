@@ -6,8 +6,8 @@ different years, and clocks that step by years, would make an axis on which noth
 
 from dataclasses import dataclass
 
+from conchart.labels.units import count_of
 from conchart.store.tables import Tables
-from conchart.words.units import count_of
 
 YEAR_NS = 31_557_600 * 10**9
 """Of 365.25 days. A silence so long, in which no connection is open, is left out."""

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
+from conchart.labels.phases import PHASE_BY_NAME
+from conchart.labels.printable import printable
+from conchart.labels.stalls import DETAIL, stall_kind
+from conchart.labels.units import format_ns
 from conchart.store.tables import Tables
-from conchart.words.phases import PHASE_BY_NAME
-from conchart.words.printable import printable
-from conchart.words.stalls import DETAIL, stall_kind
-from conchart.words.units import format_ns
 
 _AT_A_TIME = 10_000
 _LONGEST = 400

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of, format_count, format_ns
 from conchart.report.axis import TimeAxis
 from conchart.report.rows import rows
 from conchart.store.tables import Tables
-from conchart.words.printable import printable
-from conchart.words.units import count_of, format_count, format_ns
 
 MOST_POINTS = 120
 """Parts of time into which the capture is divided: as many as can be told apart at a glance."""

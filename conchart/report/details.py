@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from conchart.labels.printable import endpoint, printable
+from conchart.labels.stalls import DETAIL, LISTED, stall_kind
+from conchart.labels.units import count_of, format_bytes, format_ns
 from conchart.report import logs, messages, races, spans, tunnels
 from conchart.report.kinds import RENEGOTIATION
 from conchart.report.owners import who
 from conchart.report.splits import STEPS
 from conchart.store.sql import MISSING
 from conchart.store.tables import Tables
-from conchart.words.printable import endpoint, printable
-from conchart.words.stalls import DETAIL, LISTED, stall_kind
-from conchart.words.units import count_of, format_bytes, format_ns
 
 _CONNECTIONS = f"""
     SELECT stream, transport, transport_stream, client_ip, client_port, server_ip, server_port, state, app,

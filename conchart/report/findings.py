@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from conchart.labels.phases import UNDER_WAY
+from conchart.labels.printable import endpoint, named_endpoint
+from conchart.labels.units import count_of, format_ns, format_range, format_share
 from conchart.report.rows import Row, rows
 from conchart.store.schema import SEVERITIES
 from conchart.store.sql import SURE
 from conchart.store.tables import Tables
-from conchart.words.phases import UNDER_WAY
-from conchart.words.printable import endpoint, named_endpoint
-from conchart.words.units import count_of, format_ns, format_range, format_share
 
 _TRIFLE = 50
 """A fiftieth more or less is the same."""

@@ -5,11 +5,11 @@ In: the tables ``captures``, ``connections``, ``handshakes``, ``exchanges``. Out
 
 from dataclasses import dataclass
 
+from conchart.labels.stalls import DETAIL
+from conchart.labels.units import count_of
 from conchart.report.rows import rows
 from conchart.store.sql import TO_GROUP
 from conchart.store.tables import Tables
-from conchart.words.stalls import DETAIL
-from conchart.words.units import count_of
 
 _STATE = f"""CASE WHEN transport = 'tcp' THEN state WHEN {TO_GROUP} THEN 'UDP to a group'
     WHEN state IN ('abandoned', 'unanswered') THEN 'UDP unanswered' ELSE 'UDP' END"""

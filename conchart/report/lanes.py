@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from conchart.labels.printable import endpoint, printable
 from conchart.report.axis import TimeAxis
 from conchart.report.owners import who
 from conchart.store.sql import COSTLIEST
 from conchart.store.tables import Tables
-from conchart.words.printable import endpoint, printable
 
 MOST_LANES = 40
 

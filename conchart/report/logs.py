@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of, format_ns
 from conchart.report.rows import Row, rows
 from conchart.store.tables import Tables
-from conchart.words.printable import printable
-from conchart.words.units import count_of, format_ns
 
 EXPLAINED = {
     "setup": "set-up of the connection",

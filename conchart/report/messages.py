@@ -3,9 +3,9 @@
 In: the table ``exchange_messages``. Out: SQL for all who tell of them, and the sentence of the terminal and of ladders.
 """
 
+from conchart.labels.units import count_of, format_bytes, format_ns
 from conchart.report.rows import Row
 from conchart.store.tables import Tables
-from conchart.words.units import count_of, format_bytes, format_ns
 
 BY_EXCHANGE = """
     SELECT stream, exchange AS number,

@@ -13,16 +13,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from conchart.labels.phases import PHASE_BY_NAME, UNDER_WAY
+from conchart.labels.printable import endpoint, named_endpoint, printable
+from conchart.labels.stalls import DETAIL, stall_kind
+from conchart.labels.units import count_of, format_bytes, format_ns, format_share
 from conchart.report.places import Part as Spot
 from conchart.report.places import Spent
 from conchart.report.rows import Row, rows
 from conchart.report.splits import POOL_WAIT, Split, Splits
 from conchart.store.sql import FORWARDED, OF_USERS, OPENING, RESUMED, SERVED, SURE, UNFINISHED
 from conchart.store.tables import Tables
-from conchart.words.phases import PHASE_BY_NAME, UNDER_WAY
-from conchart.words.printable import endpoint, named_endpoint, printable
-from conchart.words.stalls import DETAIL, stall_kind
-from conchart.words.units import count_of, format_bytes, format_ns, format_share
 
 MOST_DETAILS = 3
 """Parts that are described: the largest."""

@@ -6,10 +6,10 @@ places and direction; none where nobody named places.
 
 from collections.abc import Iterator
 
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of, format_ns
 from conchart.report.rows import Row, rows
 from conchart.store.tables import Tables
-from conchart.words.printable import printable
-from conchart.words.units import count_of, format_ns
 
 _WORDS = {
     "mss": "maximum segment size", "window_scale": "window scale", "sack_permitted": "SACK", "dscp": "DSCP",

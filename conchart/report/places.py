@@ -7,11 +7,11 @@ In: the tables ``places``, ``clocks``, ``paths``, ``whereabouts``, ``losses``. O
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from conchart.labels.printable import endpoint, printable
+from conchart.labels.units import count_of, format_count, format_ns, format_share
 from conchart.report.rows import rows
 from conchart.store.sql import OF_USERS
 from conchart.store.tables import Tables
-from conchart.words.printable import endpoint, printable
-from conchart.words.units import count_of, format_count, format_ns, format_share
 
 _BETWEEN = "between"
 """What is told of two places, neither of which saw what lies between them: a proxy, and the paths to it."""

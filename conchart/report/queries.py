@@ -5,11 +5,11 @@ In: connections, exchanges, links. Out: :class:`Query`, the costliest first. A c
 
 from dataclasses import dataclass
 
+from conchart.labels.printable import endpoint
+from conchart.labels.units import count_of, format_count, format_ns
 from conchart.report.rows import rows
 from conchart.store.sql import ASKING, SHAPE, STARTING
 from conchart.store.tables import Tables
-from conchart.words.printable import endpoint
-from conchart.words.units import count_of, format_count, format_ns
 
 ASKED = f"""kind = 'store' AND {ASKING} AND NOT ({STARTING}) AND request_at IS NOT NULL
     AND 'off' NOT IN (SELECT coalesce(statements, 'shape') FROM captures)"""

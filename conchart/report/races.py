@@ -3,10 +3,10 @@
 In: the table ``races``. Out: a sentence of the terminal, of ladders and of the page, for either connection.
 """
 
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of, format_bytes, format_ns
 from conchart.report.rows import Row
 from conchart.store.tables import Tables
-from conchart.words.printable import printable
-from conchart.words.units import count_of, format_bytes, format_ns
 
 OF_STREAMS = """
     SELECT races.*, loser_stream AS stream, winner_stream AS other, false AS won,

@@ -9,11 +9,11 @@ Where it did not see one, the next packet of the same sender stands in for it.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from conchart.labels.printable import endpoint
 from conchart.report.rows import Row, rows
 from conchart.report.whereabouts import Where, whereabouts
 from conchart.store.sql import OF_USERS
 from conchart.store.tables import Tables
-from conchart.words.printable import endpoint
 
 MAX_ARROWS = 300
 _MOST_BESIDES = 4

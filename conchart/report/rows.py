@@ -6,8 +6,8 @@ In: tables. Out: Python values. HTML escaping is not done here: the page does it
 from collections.abc import Iterator
 from typing import Any
 
+from conchart.labels.printable import printable
 from conchart.store.tables import Tables
-from conchart.words.printable import printable
 
 Row = dict[str, Any]
 Columns = dict[str, list[Any]]

@@ -7,14 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from conchart.labels.phases import PHASES, PhaseKind
+from conchart.labels.printable import endpoint
+from conchart.labels.stalls import stall_kind
+from conchart.labels.units import count_of, format_ns, format_share
 from conchart.report.rows import Columns, Row, columns, rows
 from conchart.report.splits import Split, Splits
 from conchart.store.sql import ANSWERED, USERS_WAITED, literal
 from conchart.store.tables import Tables
-from conchart.words.phases import PHASES, PhaseKind
-from conchart.words.printable import endpoint
-from conchart.words.stalls import stall_kind
-from conchart.words.units import count_of, format_ns, format_share
 
 MAX_NAMES = 3
 HEADLINES = 3

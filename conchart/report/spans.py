@@ -3,10 +3,10 @@
 In: the table ``spans``. Out: SQL for all who tell of them, and the sentence of the terminal.
 """
 
+from conchart.labels.printable import printable
+from conchart.labels.units import format_ns
 from conchart.report.rows import Row
 from conchart.store.tables import Tables
-from conchart.words.printable import printable
-from conchart.words.units import format_ns
 
 _OF_SIDE = """
     arg_min(coalesce(nullif(service, ''), 'a program') || ': ' || name, number) FILTER ({which}) AS {end}_span,

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from conchart.labels.phases import PHASE_BY_NAME
+from conchart.labels.printable import endpoint
+from conchart.labels.units import count_of, format_count, format_ns
 from conchart.report.rows import rows
 from conchart.store.sql import OUTERMOST, PRODUCTS
 from conchart.store.tables import Tables
-from conchart.words.phases import PHASE_BY_NAME
-from conchart.words.printable import endpoint
-from conchart.words.units import count_of, format_count, format_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

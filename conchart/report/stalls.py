@@ -5,9 +5,9 @@ Stalls explain phases: no time here is to be added to theirs.
 
 from dataclasses import dataclass
 
+from conchart.labels.stalls import DETAIL, StallKind, stall_kind
+from conchart.labels.units import count_of, format_ns, format_share
 from conchart.store.tables import Tables
-from conchart.words.stalls import DETAIL, StallKind, stall_kind
-from conchart.words.units import count_of, format_ns, format_share
 
 MOST_TOLD = 3
 _SURE = 0.85

@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from conchart.labels.phases import PHASES
+from conchart.labels.printable import endpoint
+from conchart.labels.stalls import DETAIL, LISTED, STALLS, stall_kind
 from conchart.report.axis import TimeAxis
 from conchart.report.rows import rows
 from conchart.report.servers import groups
 from conchart.report.splits import STEPS
 from conchart.store.sql import COSTLIEST, literal
 from conchart.store.tables import Tables
-from conchart.words.phases import PHASES
-from conchart.words.printable import endpoint
-from conchart.words.stalls import DETAIL, LISTED, STALLS, stall_kind
 
 MAX_LANES = 250_000
 MAX_PHASES = 2_000_000

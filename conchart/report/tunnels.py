@@ -3,10 +3,10 @@
 In: rows of ``exchanges``. Out: the sentence of the terminal and of ladders.
 """
 
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of, format_bytes, format_ns
 from conchart.report.rows import Row
 from conchart.store.tables import Tables
-from conchart.words.printable import printable
-from conchart.words.units import count_of, format_bytes, format_ns
 
 COLUMNS = """
     tunnel, tunnel_done_at - request_at AS tunnel_ns, tunnel_bytes_client, tunnel_bytes_server,

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
+from conchart.labels.unjudged import unjudged_words
 from conchart.report.rows import rows
 from conchart.store.tables import Tables
-from conchart.words.unjudged import unjudged_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from conchart.labels.commands import NONE, Commands
+from conchart.labels.units import SECOND, count_of, format_ns, format_share
 from conchart.report.findings import Finding, Tally, by_severity, tally_findings
 from conchart.report.partition import LEAST_SHARE, Unexplained
 from conchart.report.remarks import Remark
@@ -16,8 +18,6 @@ from conchart.report.unjudged import Unjudged
 from conchart.store.schema import SEVERITIES
 from conchart.store.sql import ANSWERED, UNREAD
 from conchart.store.tables import Tables
-from conchart.words.commands import NONE, Commands
-from conchart.words.units import SECOND, count_of, format_ns, format_share
 
 MOST_ROWS = 5
 """Of the partition; the others are added up."""

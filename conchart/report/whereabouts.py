@@ -6,10 +6,10 @@ In: the tables ``whereabouts``, ``phases``, ``paths``. Out: :class:`Where`; noth
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from conchart.labels.units import format_ns
 from conchart.report.places import TURNED, Part
 from conchart.report.rows import Row, rows
 from conchart.store.tables import Tables
-from conchart.words.units import format_ns
 
 PARTS = f"""
     WITH turned AS ({TURNED}),

@@ -13,7 +13,7 @@ from pathlib import Path
 import duckdb
 
 from conchart.errors import NoRoomError, UsageError
-from conchart.words.units import format_bytes, parse_bytes
+from conchart.labels.units import format_bytes, parse_bytes
 
 LEAST = 128_000_000
 """With less, DuckDB cannot even sort the connections of a large capture."""

@@ -6,9 +6,9 @@ import pytest
 from selenium import webdriver
 
 import conchart
+from conchart.labels.stalls import COLOURS
 from conchart.outputs.page.comparison import render_comparison
 from conchart.questions.compare import compare
-from conchart.words.stalls import COLOURS
 from tests.browser.conftest import Opened
 from tests.browser.test_page import wait_for
 from tests.conftest import ROOT

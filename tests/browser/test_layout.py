@@ -11,12 +11,12 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 import conchart
+from conchart.labels.stalls import COLOURS
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.page import write_html
 from conchart.outputs.page.predictions import render as render_prediction
 from conchart.questions.predict import Change, predict
 from conchart.report.report import Report
-from conchart.words.stalls import COLOURS
 from tests.browser.conftest import Opened, prefer
 from tests.browser.test_page import RANGE, boxes, wait_for
 from tests.charts.story import MS, Story

@@ -13,9 +13,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 import conchart
+from conchart.labels.stalls import COLOURS
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.page import write_html
-from conchart.words.stalls import COLOURS
 from tests.browser.conftest import Opened
 from tests.charts.story import MS, Story, many, reverse_proxy
 from tests.charts.test_page import BIDI, HOSTILE, hostile_story

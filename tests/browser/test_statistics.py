@@ -12,9 +12,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
 import conchart
+from conchart.labels.stalls import COLOURS, DETAIL, stall_kind
 from conchart.outputs.page.page import write_html
 from conchart.store.tables import Tables
-from conchart.words.stalls import COLOURS, DETAIL, stall_kind
 from tests.browser.conftest import Opened
 from tests.browser.test_page import RANGE, wait_for
 from tests.charts.story import MS, START_AT, Story, many, reverse_proxy

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from conchart.labels.phases import PHASES
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.page import render
 from conchart.report import swimlanes
 from conchart.report.remarks import remarks
-from conchart.words.phases import PHASES
 from tests.charts.story import MS, Story, many
 from tests.charts.unpacked import Page
 from tests.conftest import TellTrace

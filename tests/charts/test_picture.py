@@ -13,13 +13,13 @@ from PIL import Image, ImageColor
 
 import conchart
 from conchart import DrawOptions, Trace, UsageError
+from conchart.labels.phases import PHASE_BY_NAME, PHASES
 from conchart.outputs.pictures import write_svg
 from conchart.outputs.pictures.picture import DARK, LIGHT
 from conchart.outputs.pictures.picture_rows import LEAST_LANE, lay_rows
 from conchart.report.axis import TimeAxis
 from conchart.report.report import Report
 from conchart.report.swimlanes import Lane, Link, Phases, Stalled, Swimlanes
-from conchart.words.phases import PHASE_BY_NAME, PHASES
 from tests.charts.crowd import crowd
 from tests.conftest import ROOT, analysed, empty_trace
 

@@ -12,9 +12,9 @@ import pytest
 import conchart
 from conchart.analysis.findings.rule import chosen_thresholds, thresholds
 from conchart.errors import CaptureError, UsageError
+from conchart.labels.units import parse_when
 from conchart.reading.live.growing import Followed
 from conchart.store.memory import table_limit
-from conchart.words.units import parse_when
 from tests.cli.test_cli import Run, run
 from tests.conftest import ROOT
 

@@ -11,9 +11,9 @@ import pytest
 import conchart
 from conchart import DrawOptions, Trace
 from conchart.cli import main
+from conchart.labels.commands import NONE, commands
 from conchart.outputs.terminal.screen import first_screen
 from conchart.report.report import report_of
-from conchart.words.commands import NONE, commands
 from tests.conftest import CASES, ROOT, capture_of, is_sample, keys_of, name_of
 
 SAMPLE = [case for case in CASES if is_sample(name_of(case), 15)]

@@ -12,8 +12,8 @@ import pytest
 
 import conchart
 from conchart import Trace
+from conchart.labels.units import format_iso
 from conchart.store.sql import PROTOCOLS
-from conchart.words.units import format_iso
 from tests.conftest import MS, ROOT, T0
 
 SCRIPTS = ROOT / "tests/scripts"

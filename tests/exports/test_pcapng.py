@@ -10,8 +10,8 @@ import pytest
 
 import conchart
 from conchart import CaptureError, Trace, UsageError, _native
+from conchart.labels.phases import PHASES
 from conchart.reading.selection import selection, told_selection
-from conchart.words.phases import PHASES
 from tests.conftest import ROOT, is_sample, name_of
 from tests.tshark import ask, needs_tshark
 

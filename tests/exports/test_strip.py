@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.text import Text
 
+from conchart.labels.phases import PHASE_BY_NAME, PHASES
 from conchart.outputs.terminal.strip import Axis, draw_strip
 from conchart.outputs.terminal.words import both_ends, fit, flow
 from conchart.report.lanes import Stretch
-from conchart.words.phases import PHASE_BY_NAME, PHASES
 
 KINDS = st.sampled_from([phase.name for phase in PHASES])
 

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from conchart.labels.phases import UNDER_WAY
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal.screen import first_screen
 from conchart.questions.explain import connections, ladder
 from conchart.report.report import Report
-from conchart.words.phases import UNDER_WAY
 from tests.conftest import ROOT, capture_of
 from tests.laws.messy import read, told, until
 

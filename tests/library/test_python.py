@@ -10,7 +10,7 @@ import pytest
 
 import conchart
 from conchart import MissingToolError, Trace, UsageError
-from conchart.words.phases import PHASES
+from conchart.labels.phases import PHASES
 from tests.conftest import ROOT
 
 CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"

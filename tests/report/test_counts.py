@@ -3,8 +3,8 @@
 import re
 
 from conchart import Trace
+from conchart.labels.units import format_ns
 from conchart.report.findings import findings
-from conchart.words.units import format_ns
 
 COUNTED = re.compile(
     r"\((1 delay|\S+ delays on \S+ connections?)(?:, (?:\S+ )?unfinished at the last packet)?"

@@ -9,6 +9,8 @@ import pytest
 
 import conchart
 from conchart import DrawOptions, Trace
+from conchart.labels.commands import commands
+from conchart.labels.phases import PHASE_BY_NAME
 from conchart.outputs.terminal import print_findings, print_summary
 from conchart.outputs.terminal.screen import LINES, first_screen
 from conchart.outputs.terminal.sheet import plain_console
@@ -20,8 +22,6 @@ from conchart.report.overview import Overview
 from conchart.report.report import Report, report_of
 from conchart.report.servers import Alike, Part, Server, Totals
 from conchart.report.verdict import Served, verdict
-from conchart.words.commands import commands
-from conchart.words.phases import PHASE_BY_NAME
 from tests.conftest import MS, ROOT, T0
 
 CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"

@@ -4,12 +4,12 @@ from typing import Any
 
 import conchart
 from conchart import Trace
+from conchart.labels.units import format_ns
 from conchart.report.findings import Finding
 from conchart.report.partition import LEAST_SHARE
 from conchart.report.remarks import Remark
 from conchart.report.report import Report
 from conchart.report.verdict import LEAST_STANDOUT_NS, MOST_ROWS, missing
-from conchart.words.units import format_ns
 from tests.charts.story import MS, Story
 from tests.conftest import ROOT, TellTrace, analysed
 

@@ -17,6 +17,7 @@ import pytest
 
 from conchart import Trace, read
 from conchart.analysis.sights import first_sights
+from conchart.labels.printable import printable
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page import comparison, page
 from conchart.outputs.page.document import LOADING
@@ -26,7 +27,6 @@ from conchart.outputs.pictures.picture_rows import clients_of
 from conchart.reading.options import VIEWPOINTS
 from conchart.report.report import Report
 from conchart.report.swimlanes import drawn_lanes
-from conchart.words.printable import printable
 from tests.conftest import ROOT, capture_of, empty_trace, name_of
 
 HERE = Path(__file__).parent

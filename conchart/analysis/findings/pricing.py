@@ -24,12 +24,12 @@ from conchart.analysis.findings.evidence import EVIDENCE, FORGET_EVIDENCE, MADE_
 from conchart.analysis.findings.rule import Fix, Rule
 from conchart.analysis.waits import USERS_WAITS, explain_waits
 from conchart.errors import UsageError
+from conchart.labels.filling import change_line, fill
+from conchart.labels.printable import endpoint
 from conchart.store.schema import SEVERITIES, TABLE_BY_NAME
 from conchart.store.sql import ANSWERED, GOES_ON, PRODUCTS, SERVED, SURE, USERS_WAITED, literal, with_values
 from conchart.store.steps import Steps
 from conchart.store.tables import Tables
-from conchart.words.filling import change_line, fill
-from conchart.words.printable import endpoint
 
 Row = dict[str, Any]
 _DELAYS = "STRUCT(stream INTEGER, exchange INTEGER, start_at BIGINT, end_at BIGINT)[]"

@@ -14,9 +14,9 @@ from typing import Literal
 
 from conchart.analysis.findings.front_matter import FIRST_LINE, RULES, Front, FrontMatterError, front_matter, halves
 from conchart.errors import UsageError
+from conchart.labels.changes import CHANGES
+from conchart.labels.units import format_bytes
 from conchart.version import version
-from conchart.words.changes import CHANGES
-from conchart.words.units import format_bytes
 
 RULE_FORMAT = 1
 """The version of the form of rules: grows when a file that was a rule is none any more, or means something else."""

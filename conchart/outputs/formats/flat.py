@@ -9,10 +9,10 @@ from pathlib import Path
 from duckdb.sqltypes import DuckDBPyType
 
 from conchart.errors import UsageError
+from conchart.labels.phases import PHASES
 from conchart.store.schema import TABLES
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
-from conchart.words.phases import PHASES
 
 _NUMBERS = frozenset(
     ("boolean", "tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint")

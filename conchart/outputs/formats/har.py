@@ -16,13 +16,13 @@ from typing import IO, Any
 from urllib.parse import parse_qsl, quote
 
 from conchart.analysis.sights import once
+from conchart.labels.printable import endpoint
+from conchart.labels.units import format_iso
 from conchart.outputs.formats.exchanges import ASKED, first_after
 from conchart.outputs.formats.json import fetched, lines
 from conchart.store.sql import GRPC_STATUS
 from conchart.store.tables import Tables
 from conchart.version import version
-from conchart.words.printable import endpoint
-from conchart.words.units import format_iso
 
 _UNKNOWN = -1
 _VERSIONS = {"http/1.0": "HTTP/1.0", "http/1.1": "HTTP/1.1", "h2": "HTTP/2", "h3": "HTTP/3", "grpc": "HTTP/2"}

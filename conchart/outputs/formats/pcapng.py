@@ -10,11 +10,11 @@ from pathlib import Path
 
 from conchart import _native
 from conchart.errors import CaptureError, UsageError
+from conchart.labels.units import count_of
 from conchart.outputs.options import DrawOptions
 from conchart.reading.selection import told_selection
 from conchart.report.comments import comments
 from conchart.store.tables import Tables
-from conchart.words.units import count_of
 
 
 def check_captures(paths: Iterable[str], output: Path) -> None:

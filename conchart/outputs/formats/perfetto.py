@@ -18,13 +18,13 @@ from itertools import chain
 from typing import IO, Any
 
 from conchart.analysis.sights import once
+from conchart.labels.printable import endpoint
 from conchart.outputs.formats.exchanges import ASKED, parts
 from conchart.outputs.formats.json import fetched, lines
 from conchart.outputs.packing import Lanes
 from conchart.report.axis import first_instant
 from conchart.store.tables import Tables
 from conchart.version import version
-from conchart.words.printable import endpoint
 
 _INSIDE = """
     SELECT stream, number FROM (

@@ -17,10 +17,10 @@ from itertools import groupby
 from typing import IO, Any
 
 from conchart.errors import CaptureError
+from conchart.labels.printable import endpoint
 from conchart.outputs.formats.json import fetched, lines
 from conchart.store.tables import Tables
 from conchart.version import version
-from conchart.words.printable import endpoint
 
 _SCHEMAS = ["urn:ietf:params:qlog:events:quic-13", "urn:ietf:params:qlog:events:http3-13"]
 _PACKET_TYPES = {

@@ -6,6 +6,9 @@ In: a comparison. Out: the text of the file. What is hostile in it, ``document``
 from collections.abc import Sequence
 from typing import Any
 
+from conchart.labels.phases import PHASES
+from conchart.labels.stalls import COLOURS, STALLS
+from conchart.labels.units import format_share
 from conchart.outputs.limits import PAGE
 from conchart.outputs.page.document import render_document
 from conchart.outputs.page.swimlanes import kinds_of_stalls
@@ -13,9 +16,6 @@ from conchart.questions.compare.lanes import Lanes
 from conchart.questions.compare.model import Comparison, Hop
 from conchart.questions.compare.noise import CHANCE, Verdict
 from conchart.report.servers import Server
-from conchart.words.phases import PHASES
-from conchart.words.stalls import COLOURS, STALLS
-from conchart.words.units import format_share
 
 SCRIPTS = ("decode", "format", "axis", "detail", "drawn", "tree", "chart", "comparison")
 """In the order in which they build on each other."""

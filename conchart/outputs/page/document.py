@@ -23,13 +23,13 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from conchart.labels.phases import PHASES
+from conchart.labels.stalls import COLOURS
+from conchart.labels.units import format_count, format_ns
 from conchart.outputs.page.packed import compress_json
 from conchart.outputs.page.plotly_script import carried, policy_hash
 from conchart.report.splits import STEPS
 from conchart.version import version
-from conchart.words.phases import PHASES
-from conchart.words.stalls import COLOURS
-from conchart.words.units import format_count, format_ns
 
 LOADING = "loading"
 """The script that every page runs first, by itself: it has to run where the others cannot."""

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
 from conchart.errors import MissingToolError
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of, format_count
 from conchart.outputs.options import DrawOptions
 from conchart.questions.explain import Ladder, connections, count_complete, ladder
 from conchart.questions.explain.bytes import dissected
 from conchart.report import logs
 from conchart.report.axis import TimeAxis
 from conchart.store.tables import Tables
-from conchart.words.printable import printable
-from conchart.words.units import count_of, format_count
 
 _TYPES = {
     "rungs": "lane INTEGER, frame BIGINT, seen_at BIGINT, up BOOLEAN, flags VARCHAR, bytes INTEGER, seq BIGINT, "

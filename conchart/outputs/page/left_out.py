@@ -4,9 +4,9 @@ In: a trace, and its ``drawn`` connections. Out: two small tables, whatever numb
 counted in hundredths of a decade, so that what is read from them is right to about 1 %.
 """
 
+from conchart.labels.phases import PHASES
 from conchart.outputs.limits import PAGE
 from conchart.report.axis import TimeAxis
-from conchart.words.phases import PHASES
 
 PARTS = 500
 """Equal parts of the time axis."""

@@ -12,9 +12,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from conchart._native import pack_columns
+from conchart.labels.printable import printable
 from conchart.report.rows import MAX_TEXT
 from conchart.store.tables import Tables
-from conchart.words.printable import printable
 
 _RAW = -15
 """DEFLATE without a header (RFC 1951), which browsers call deflate-raw."""

@@ -9,6 +9,9 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+from conchart.labels.phases import PHASES
+from conchart.labels.stalls import COLOURS, STALLS, stall_kind
+from conchart.labels.units import SECOND, count_of, format_bytes, format_count, format_ns, format_share
 from conchart.outputs.limits import PAGE
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page import places
@@ -22,9 +25,6 @@ from conchart.report.servers import Part, Server, headline, shares
 from conchart.report.splits import STEPS
 from conchart.report.verdict import ABOUT_THE_CAPTURE
 from conchart.store.tables import Tables
-from conchart.words.phases import PHASES
-from conchart.words.stalls import COLOURS, STALLS, stall_kind
-from conchart.words.units import SECOND, count_of, format_bytes, format_count, format_ns, format_share
 
 DEFAULT_OPTIONS = DrawOptions()
 MAX_FILES = 8

@@ -9,15 +9,15 @@ from typing import Any
 
 from markupsafe import Markup
 
+from conchart.labels.phases import PHASES
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of, format_bytes, format_ns
 from conchart.outputs.page.document import resource
 from conchart.report.axis import TimeAxis
 from conchart.report.delays import Delays
 from conchart.report.places import Clock, words_of
 from conchart.report.report import Report
 from conchart.report.request_paths import Arrow, Journey, PlaceLane, Stay
-from conchart.words.phases import PHASES
-from conchart.words.printable import printable
-from conchart.words.units import count_of, format_bytes, format_ns
 
 SCRIPTS = ("arrows", "delays")
 """Of pages of several places alone."""

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
+from conchart.labels.phases import PHASES
+from conchart.labels.printable import endpoint
+from conchart.labels.stalls import StallKind
+from conchart.labels.units import count_of, format_ns, format_tick, tick_step
 from conchart.outputs.page.document import page_style, resource
 from conchart.outputs.page.page import title_of
 from conchart.questions.predict import Bar, Prediction, Side
@@ -17,10 +21,6 @@ from conchart.questions.predict.sentences import assumptions, comparison, headli
 from conchart.report.connections import Connection
 from conchart.report.report import Report
 from conchart.version import version
-from conchart.words.phases import PHASES
-from conchart.words.printable import endpoint
-from conchart.words.stalls import StallKind
-from conchart.words.units import count_of, format_ns, format_tick, tick_step
 
 MAX_LANES = 120
 """Connections in a timeline; the page says how many more there are."""

@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from conchart.analysis.vantage import ROUTED_NS
+from conchart.labels.phases import PHASES
+from conchart.labels.stalls import STALLS
+from conchart.labels.units import format_count
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.ladders import ladders
 from conchart.outputs.page.left_out import left_out
@@ -32,9 +35,6 @@ from conchart.report.splits import STEPS
 from conchart.report.swimlanes import drawn_lanes, link_rows, phase_rows, stall_rows
 from conchart.store.sql import GOES_ON, SHAPE, TURNS, UNFINISHED
 from conchart.store.tables import Tables
-from conchart.words.phases import PHASES
-from conchart.words.stalls import STALLS
-from conchart.words.units import format_count
 
 MAX_EXCHANGES = 1_000_000
 MAX_PACKETS = 1_000_000

@@ -20,6 +20,9 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 
+from conchart.labels.phases import PHASES, PhaseKind
+from conchart.labels.stalls import COLOURS
+from conchart.labels.units import count_of, format_count, format_ns, format_tick, tick_step
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page.page import title_of
 from conchart.outputs.pictures.picture_rows import GAP, HEADING, LEAST_LABELLED, Row, lay_rows
@@ -28,9 +31,6 @@ from conchart.report.findings import tally_findings
 from conchart.report.report import Report
 from conchart.report.servers import headline, shares
 from conchart.report.swimlanes import Link, Stalled, Swimlanes
-from conchart.words.phases import PHASES, PhaseKind
-from conchart.words.stalls import COLOURS
-from conchart.words.units import count_of, format_count, format_ns, format_tick, tick_step
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 Box = tuple[float, float, float, float]

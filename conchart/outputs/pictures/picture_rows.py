@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
+from conchart.labels.units import count_of
 from conchart.outputs.packing import Lanes
 from conchart.report.swimlanes import Lane
-from conchart.words.units import count_of
 
 HEADING = 30.0
 GAP = 10.0

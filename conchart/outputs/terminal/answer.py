@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from rich.cells import cell_len
 from rich.text import Text
 
+from conchart.labels.units import format_ns, format_share
 from conchart.outputs.terminal.words import both_ends, clipped
 from conchart.report.verdict import Entry, Verdict
-from conchart.words.units import format_ns, format_share
 
 STYLES = {"serious": "bold red", "warning": "bold yellow", "note": "bold"}
 STATES = {"nobody served": "bold red", "healthy": "bold green"}

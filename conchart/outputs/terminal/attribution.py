@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
+from conchart.labels.units import count_of, format_ns, format_share
 from conchart.outputs.terminal.strip import Axis, draw_strip, swatch
 from conchart.outputs.terminal.words import both_ends, flow, names_text, wrapped
 from conchart.report.lanes import Stretch
 from conchart.report.report import Report
 from conchart.report.servers import Part, Server, headline, shares
-from conchart.words.units import count_of, format_ns, format_share
 
 
 def waits(report: Report, listed: list[Server]) -> Iterator[tuple[str, str]]:

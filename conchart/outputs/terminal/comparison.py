@@ -11,6 +11,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from conchart.labels.phases import PHASE_BY_NAME, PHASES, PhaseKind
+from conchart.labels.units import count_of, format_count, format_ns
 from conchart.outputs.limits import TERMINAL
 from conchart.outputs.terminal.attribution import stacked
 from conchart.outputs.terminal.lanes import scale
@@ -21,8 +23,6 @@ from conchart.questions.compare.model import Comparison, FindingChange, Hop, Sid
 from conchart.questions.compare.noise import Spread, Verdict
 from conchart.report.lanes import Stretch
 from conchart.report.servers import Server
-from conchart.words.phases import PHASE_BY_NAME, PHASES, PhaseKind
-from conchart.words.units import count_of, format_count, format_ns
 
 _MOST_ALONE = 5
 _BAR_LABEL = 7

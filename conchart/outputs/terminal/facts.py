@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of, format_bytes, format_count, format_instant, format_ns
 from conchart.report.kinds import Kinds
 from conchart.report.overview import Overview
 from conchart.report.report import Report
-from conchart.words.printable import printable
-from conchart.words.units import count_of, format_bytes, format_count, format_instant, format_ns
 
 _TIMESTAMPS = {1: "ns", 1_000: "µs", 1_000_000: "ms", 1_000_000_000: "s"}
 

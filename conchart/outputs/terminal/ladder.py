@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from conchart.labels.units import format_ns
 from conchart.outputs.terminal.sheet import Sheet
 from conchart.outputs.terminal.words import fit, wrapped
 from conchart.questions.explain import Clock, Ladder, Rung, Silence
 from conchart.questions.explain.bytes import Dissected
 from conchart.questions.explain.clocks import WHY
-from conchart.words.units import format_ns
 
 if TYPE_CHECKING:
     from conchart.questions.dissect.packets import Packet

@@ -9,12 +9,12 @@ from itertools import groupby
 from rich.cells import cell_len
 from rich.text import Text
 
+from conchart.labels.phases import PHASES
+from conchart.labels.units import count_of, format_ns, format_tick, tick_step
 from conchart.outputs.terminal.strip import Axis, draw_strip, swatch
 from conchart.outputs.terminal.words import clipped, fit, flow, names_text
 from conchart.report.lanes import MOST_LANES, Lane
 from conchart.report.report import Report
-from conchart.words.phases import PHASES
-from conchart.words.units import count_of, format_ns, format_tick, tick_step
 
 _FOLD = "≈"
 """Marks where the axis leaves a silence out."""

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
+from conchart.labels.printable import printable
 from conchart.outputs.terminal.words import clipped, wrapped
 from conchart.report import logs
 from conchart.report.report import Report
 from conchart.report.rows import Row
-from conchart.words.printable import printable
 
 TITLE = "What the access log says, and what the wire says (the largest differences first)"
 MOST = 20

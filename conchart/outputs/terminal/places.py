@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from conchart.labels.printable import printable
 from conchart.outputs.terminal.words import clipped, wrapped
 from conchart.report.report import Report
-from conchart.words.printable import printable
 
 TITLE = "Where it was spent (hosts, and paths between places)"
 

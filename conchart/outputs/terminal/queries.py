@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 from rich.text import Text
 
+from conchart.labels.units import count_of, format_ns
 from conchart.outputs.terminal.words import clipped, wrapped
 from conchart.report.queries import ALL
 from conchart.report.report import Report
-from conchart.words.units import count_of, format_ns
 
 _OF_EACH = 5
 """Shapes of each store that ``-v`` tells."""

@@ -8,6 +8,7 @@ from itertools import islice
 
 from rich.text import Text
 
+from conchart.labels.units import count_of
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal.answer import answer_lines
 from conchart.outputs.terminal.attribution import block
@@ -20,7 +21,6 @@ from conchart.outputs.terminal.places import place_lines
 from conchart.outputs.terminal.queries import brief_queries
 from conchart.outputs.terminal.words import clipped
 from conchart.report.report import Report
-from conchart.words.units import count_of
 
 LINES = 40
 """Of a screen."""

@@ -12,8 +12,8 @@ from itertools import groupby
 from rich.style import Style
 from rich.text import Text
 
+from conchart.labels.phases import PHASE_BY_NAME, PHASES, PhaseKind
 from conchart.report.lanes import Stretch
-from conchart.words.phases import PHASE_BY_NAME, PHASES, PhaseKind
 
 _LEFT_BLOCKS = " ▏▎▍▌▋▊▉█"
 _HATCH = "▒"

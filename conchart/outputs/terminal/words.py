@@ -7,7 +7,7 @@ from textwrap import wrap
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from conchart.words.printable import printable
+from conchart.labels.printable import printable
 
 _CUT = "…"
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=%|[nµm]?s\b)")

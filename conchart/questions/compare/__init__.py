@@ -9,6 +9,8 @@ from dataclasses import replace
 
 from conchart.analysis.sights import first_sights
 from conchart.errors import UsageError
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of
 from conchart.questions.compare.changes import finding_changes
 from conchart.questions.compare.headline import headlines
 from conchart.questions.compare.lanes import lanes
@@ -22,8 +24,6 @@ from conchart.report.rows import MAX_TEXT
 from conchart.report.servers import Server
 from conchart.store.sql import STATED
 from conchart.store.tables import Tables
-from conchart.words.printable import printable
-from conchart.words.units import count_of
 
 __all__ = ["compare"]
 

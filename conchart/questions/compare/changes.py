@@ -6,11 +6,11 @@ In: the findings of both captures, which server is which. Out: :class:`FindingCh
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from conchart.labels.printable import endpoint
 from conchart.questions.compare.model import FindingChange, Hop
 from conchart.questions.compare.samples import Endpoint
 from conchart.report.rows import Row, rows
 from conchart.store.tables import Tables
-from conchart.words.printable import endpoint
 
 _SEVERITIES = ("note", "warning", "serious")
 

@@ -6,10 +6,10 @@ In: hops. Out: :class:`Headline`. Where the work differs, everything is told per
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from conchart.labels.units import count_of, format_count, format_ns, format_share
 from conchart.questions.compare.model import Headline, Hop
 from conchart.questions.compare.noise import Verdict
 from conchart.report.servers import HEADLINES, Server
-from conchart.words.units import count_of, format_count, format_ns, format_share
 
 _LEAST_SHARE = Fraction(1, 5)
 """Of all that changed, what a cause has to have for the headline to name it."""

@@ -7,12 +7,12 @@ waited the longest, in the order in which they were opened.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from conchart.labels.printable import endpoint
+from conchart.labels.stalls import DETAIL, LISTED, StallKind, stall_kind
 from conchart.questions.compare.samples import Endpoint
 from conchart.report.axis import time_axis
 from conchart.store.sql import COSTLIEST
 from conchart.store.tables import Tables
-from conchart.words.printable import endpoint
-from conchart.words.stalls import DETAIL, LISTED, StallKind, stall_kind
 
 MOST_LANES = 24
 MOST_PHASES = 2_000

@@ -6,11 +6,11 @@ In: nothing. Out: the dataclasses. Texts in them are safe to print; the page esc
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from conchart.labels.units import count_of, format_count, format_ns
 from conchart.questions.compare.lanes import Lanes
 from conchart.questions.compare.noise import Spread, Verdict
 from conchart.questions.compare.samples import Measure
 from conchart.report.servers import Server
-from conchart.words.units import count_of, format_count, format_ns
 
 _COUNTS = {
     "connections": "connections",

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conchart.analysis.waits import WAITS
+from conchart.labels.phases import PHASE_BY_NAME
 from conchart.store.sql import SERVED
 from conchart.store.tables import Tables
-from conchart.words.phases import PHASE_BY_NAME
 
 Endpoint = tuple[str, int]
 """Address and port of a server."""

@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from conchart.errors import MissingToolError
-from conchart.words.printable import printable
+from conchart.labels.printable import printable
 
 SCRIPT = Path(__file__).parent / "scapy_fields.py"
 TIME_LIMIT_S = 20

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from conchart.analysis.whereabouts import DOUBTS
+from conchart.labels.stalls import DETAIL
 from conchart.report.messages import BY_EXCHANGE
 from conchart.report.races import OF_STREAMS
 from conchart.report.rows import Row, rows
 from conchart.report.whereabouts import PARTS
 from conchart.store.sql import COSTLIEST, NEEDLESS, UNFINISHED
 from conchart.store.tables import Tables
-from conchart.words.stalls import DETAIL
 
 _TABLES = {
     "packets": "SELECT * EXCLUDE (segment) FROM packets ORDER BY stream, seen_at, frame",

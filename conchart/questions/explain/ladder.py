@@ -7,6 +7,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from conchart.labels.printable import endpoint
+from conchart.labels.stalls import stall_kind
+from conchart.labels.units import count_of, format_ns
 from conchart.questions.explain.cargo import cargo
 from conchart.questions.explain.clocks import Clock, clocks
 from conchart.questions.explain.connection import Connection
@@ -17,9 +20,6 @@ from conchart.report import races, tunnels
 from conchart.report.messages import told
 from conchart.report.rows import Row
 from conchart.report.whereabouts import where
-from conchart.words.printable import endpoint
-from conchart.words.stalls import stall_kind
-from conchart.words.units import count_of, format_ns
 
 _MOST_TOLD = 10
 """Exchanges of which it is said what messages they have."""

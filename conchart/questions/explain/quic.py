@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from conchart.labels.printable import printable
+from conchart.labels.units import format_bytes, format_count
 from conchart.questions.explain.connection import Connection
 from conchart.report.rows import Row
-from conchart.words.printable import printable
-from conchart.words.units import format_bytes, format_count
 
 _SILENT = ("ACK", "PADDING")
 """Frames that nobody acknowledges; CONNECTION_CLOSE is the last word."""

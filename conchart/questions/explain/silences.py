@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from conchart.labels.stalls import stall_kind
+from conchart.labels.units import format_ns
 from conchart.questions.explain.connection import Connection
 from conchart.questions.explain.rungs import Rung
 from conchart.report.rows import Row
-from conchart.words.stalls import stall_kind
-from conchart.words.units import format_ns
 
 _LEAST_NS = 100_000
 _LEAST_SHARE = 50

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from conchart.words.changes import CHANGES
+from conchart.labels.changes import CHANGES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 from conchart.analysis.sights import once
 from conchart.errors import UsageError
+from conchart.labels.phases import PHASES
 from conchart.questions.predict.change import Change
 from conchart.questions.predict.costs import held_within
 from conchart.questions.predict.replay import PRECONNECT_NS, Replay, Told, as_captured
 from conchart.questions.predict.talk import Connection, Exchange, Talk, read_talk
 from conchart.store.tables import Tables
-from conchart.words.phases import PHASES
 
 _CHARGED = ("transfer", "wait", "request", "tls", "syn")
 """Where bars of a lane lie over each other, an instant is charged to the first of these, as in the phases."""

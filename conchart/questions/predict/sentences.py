@@ -5,12 +5,12 @@ In: a :class:`~conchart.questions.predict.Prediction`. Out: texts, safe to show.
 
 from collections.abc import Iterator
 
+from conchart.labels.phases import PHASES
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of, format_count, format_difference, format_ns, format_share
 from conchart.questions.predict import Change, Prediction
 from conchart.questions.predict.costs import INITIAL_WINDOW, RESUMED_SHARE
 from conchart.questions.predict.replay import KEPT_NS
-from conchart.words.phases import PHASES
-from conchart.words.printable import printable
-from conchart.words.units import count_of, format_count, format_difference, format_ns, format_share
 
 _WORDS = {
     "keepalive": "connections were kept open and used again",

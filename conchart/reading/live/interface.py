@@ -14,9 +14,9 @@ from time import monotonic
 from typing import Any
 
 from conchart.errors import CaptureError, OutputError, UsageError
+from conchart.labels.units import SECOND
 from conchart.reading import bpf
 from conchart.reading.live.growing import PAUSE, Growing, copy_new
-from conchart.words.units import SECOND
 
 _SNAP_LENGTH = 262_144
 """Whole packets, as tcpdump has it."""

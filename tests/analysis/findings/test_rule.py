@@ -17,11 +17,11 @@ from conchart.analysis.findings import pricing as findings
 from conchart.analysis.findings.evidence import EVIDENCE, evidence
 from conchart.analysis.findings.pricing import advice, find
 from conchart.analysis.findings.rule import Fix, Rule, chosen_thresholds, load_rules, parse_rule, thresholds
+from conchart.labels.filling import fill
 from conchart.store.schema import TABLES
 from conchart.store.sql import with_values
 from conchart.store.steps import Steps
 from conchart.store.tables import Tables
-from conchart.words.filling import fill
 from tests.conftest import ROOT, places_of
 
 RULES = load_rules()

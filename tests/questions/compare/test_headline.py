@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from conchart.labels.phases import PHASE_BY_NAME
 from conchart.questions.compare.headline import headlines
 from conchart.questions.compare.model import Difference, Hop
 from conchart.questions.compare.noise import Verdict, spread
 from conchart.questions.compare.samples import MEASURES
 from conchart.report.servers import HEADLINES, Part, Server
-from conchart.words.phases import PHASE_BY_NAME
 from tests.questions.compare.test_matching import placed
 
 MS = 1_000_000

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from conchart.labels.stalls import stall_kind
 from conchart.questions.compare.lanes import MOST_LANES, Lane, Lanes, Piece, lanes
 from conchart.store.tables import Tables
-from conchart.words.stalls import stall_kind
 from tests.by_hand import Row, connection, tables_of
 
 A, B = ("10.0.0.8", 80), ("10.0.0.9", 80)

@@ -3,9 +3,9 @@
 from types import SimpleNamespace
 from typing import Any
 
+from conchart.labels.units import THIN_SPACE
 from conchart.questions.explain.cargo import Cargo
 from conchart.questions.explain.rungs import Rung, rungs, several_places
-from conchart.words.units import THIN_SPACE
 
 MS = 1_000_000
 

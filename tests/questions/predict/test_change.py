@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conchart.labels.changes import CHANGES
 from conchart.questions.predict.change import Change
-from conchart.words.changes import CHANGES
 
 
 @given(st.sets(st.sampled_from(CHANGES)))

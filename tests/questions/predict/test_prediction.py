@@ -13,11 +13,11 @@ import conchart
 from conchart import Trace
 from conchart.analysis.findings.rule import parse_rule
 from conchart.errors import UsageError
+from conchart.labels.changes import CHANGES
 from conchart.questions.predict import Change, Prediction, predict
 from conchart.questions.predict.costs import Window
 from conchart.questions.predict.talk import NEAR_NS
 from conchart.report.servers import totals
-from conchart.words.changes import CHANGES
 from tests.charts.story import MS, Row, Story
 from tests.conftest import ROOT, empty_trace, is_sample, name_of
 

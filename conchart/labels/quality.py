@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conchart.words.units import count_of, format_count, format_ns, format_share
+from conchart.labels.units import count_of, format_count, format_ns, format_share
 
 Facts = dict[str, Any]
 

@@ -1,6 +1,6 @@
 """What could not be judged, in words: what of it, and why. In: a row of the table ``unjudged``. Out: text."""
 
-from conchart.words.units import count_of, format_ns
+from conchart.labels.units import count_of, format_ns
 
 _SENTENCES = {
     ("waits", "one-sided"): ("connection", "{connections} with one direction only"),

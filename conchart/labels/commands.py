@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from conchart.words.printable import printable
+from conchart.labels.printable import printable
 
 _LONGEST = 400
 """Characters that anybody pastes: of more files, nothing is printed."""

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from conchart.words.printable import printable
-from conchart.words.units import count_of, format_count, format_ns
+from conchart.labels.printable import printable
+from conchart.labels.units import count_of, format_count, format_ns
 
 _PLACE = re.compile(r"\{(\w+)(?::([^}]*))?\}")
 _ASIDE = re.compile(r"(?:: | \()\{(\w+)\}\)?(?=[,;]|$)")
