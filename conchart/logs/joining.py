@@ -4,7 +4,7 @@ In: ``logs``, ``log_lines``, exchanges, connections, links, ``logged``. Out: the
 a line is about, ``log_times``, ``log_differences``, and names of exchanges that encryption hides.
 
 What a line says for certain makes groups: its id, its client, method, target, status. Inside a group, time, size and
-order decide (``native/src/across/lines``). A line has one exchange at most, and an exchange one line of each log.
+order decide (``native/src/correlate/lines``). A line has one exchange at most, and an exchange one line of each log.
 """
 
 from dataclasses import dataclass, replace

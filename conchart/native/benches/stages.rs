@@ -101,7 +101,7 @@ fn chunks(stream: &[u8], from: Side) -> impl Iterator<Item = Chunk<'_>> {
     })
 }
 
-/// Sealed records of application data of a connection that the capture joined later.
+/// Encrypted records of application data of a connection that the capture joined later.
 #[divan::bench]
 fn tls_records(bencher: Bencher) {
     let record = [&[23, 3, 3, 0x04, 0x00][..], &[0x55; 1_024]].concat();

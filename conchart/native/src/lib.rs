@@ -43,7 +43,7 @@ mod phases;
 
 mod stalls;
 
-mod words;
+mod dictionary;
 
 mod tables;
 
@@ -61,7 +61,7 @@ mod spilling;
 
 mod logs;
 
-mod across;
+mod correlate;
 
 #[cfg(feature = "extension-module")]
 mod py;

@@ -25,13 +25,13 @@ use pyo3::exceptions::{PyException, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict};
 
-use crate::across::linking;
-use crate::across::packing::{self, Packed};
-use crate::across::pools;
-use crate::across::sharing;
 use crate::annotating::{self, Comments, Unwritten};
 use crate::capture::filter::Program;
 use crate::capture::{LinkType, Source};
+use crate::correlate::linking;
+use crate::correlate::packing::{self, Packed};
+use crate::correlate::pools;
+use crate::correlate::sharing;
 use crate::exchange::{PROTOCOLS, Protocol, Statements};
 use crate::flow::Transport;
 use crate::packet::{Endpoint, Incomplete};

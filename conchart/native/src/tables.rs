@@ -14,9 +14,9 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use crate::bytes::hex_digits;
+use crate::dictionary::WordBuilder;
 use crate::exchange::StatusText;
 use crate::packet::{Flags, Mac, OptionKinds};
-use crate::words::WordBuilder;
 
 /// Values per batch: few enough that batches on their way cost little memory, enough to make the hand-over cheap. DuckDB
 /// takes one to two milliseconds to plan an INSERT.

@@ -6,7 +6,7 @@ In: ``all_connections``, and the packets, which the core holds. Out: temporary t
 client and server are taken the other way round there (``turned``). ``twins``: the connections that two places or more
 saw. ``again``: streams of a place that are another one of it, behind an address translation. ``loose``: streams that
 initial sequence numbers do not tell, ``told``: their packets. Packets are compared in the core
-(``native/src/across/crossings.rs``).
+(``native/src/correlate/crossings.rs``).
 
 Connections are the same if both initial sequence numbers are, whatever the addresses: 64 bits that no address
 translation changes. Where a SYN is missing, or for UDP, their packets decide. Sequence numbers that a firewall changed

@@ -3,8 +3,8 @@
 In: what the core found of packets. Out: :data:`conchart.reading.places.clocks.Step` of each place, with which it is
 read again.
 
-``native/src/across/clocks/clues.rs`` finds those that show between the frames of a place itself, and
-``native/src/across/clocks/steps.rs`` the others, of each pair of places. Where both may have been set, because no
+``native/src/correlate/clocks/clues.rs`` finds those that show between the frames of a place itself, and
+``native/src/correlate/clocks/steps.rs`` the others, of each pair of places. Where both may have been set, because no
 packet was under way, another pair decides, or where less time would have passed.
 """
 

@@ -4,7 +4,7 @@
 //! a key log and two streams of raw bytes.
 #![no_main]
 
-use conchart_fuzz::sealed::{Epoch, HANDSHAKE, client_hello, keys, message, sealers, server_hello};
+use conchart_fuzz::encrypted::{Epoch, HANDSHAKE, client_hello, keys, message, sealers, server_hello};
 use conchart_fuzz::{Found, Input, Records, Talk, kind, sender};
 use conchart_native::{BySide, Keys, Outcome, Side};
 use libfuzzer_sys::fuzz_target;

@@ -5,7 +5,7 @@ mod input;
 mod memory;
 pub mod packets;
 mod records;
-pub mod sealed;
+pub mod encrypted;
 mod tables;
 mod talk;
 

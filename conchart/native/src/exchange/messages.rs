@@ -9,11 +9,11 @@
 
 use super::backlog::{Backlog, Event};
 use super::framed::{Framed, Message, Missed, Whole};
+use super::generic::Unread;
 use super::layer::SNIFFED;
 use super::ledger::Ledger;
 use super::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
 use super::sniffers;
-use super::unread::Unread;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 /// What the messages of a protocol mean.

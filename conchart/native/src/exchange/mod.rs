@@ -11,7 +11,7 @@
 //! Rooms: `http1` (heads, bodies), `http2` (frames, HPACK; `sealed` for records that cannot be opened), `http3` (frames,
 //! QPACK), `dns`,
 //! `fastcgi`, `ldap`, `memcached`, `mongodb`, `mysql`, `postgresql`, `redis`, `tls` (and what is said inside), `quic`, `prelude` (PROXY,
-//! SOCKS), `websocket`, `unread` (everything else, as turns). Beside the rooms stands what readers share.
+//! SOCKS), `websocket`, `generic` (everything else, as turns). Beside the rooms stands what readers share.
 //!
 //! **To add a protocol: one file, two rows.** Write a [`Reader`](reader::Reader) in a file of its own, which puts what
 //! it finds into the ledger (`open` an exchange, fill its spans, `release` it), its facts into a row of `protocols.rs`
@@ -26,6 +26,7 @@ mod conversation;
 mod dns;
 mod fastcgi;
 mod framed;
+mod generic;
 mod http1;
 mod http2;
 mod http3;
@@ -53,7 +54,6 @@ mod streamed;
 mod tests;
 mod tls;
 mod trail;
-mod unread;
 mod websocket;
 
 use std::borrow::Cow;

@@ -10,6 +10,9 @@ use std::sync::LazyLock;
 
 use super::dns::{self, Dns};
 use super::fastcgi::{self, FastCgi};
+use super::generic::Unread;
+use super::generic::names;
+use super::generic::opaque::Opaque;
 use super::http1::Http1;
 use super::http1::head;
 use super::http2::{self, Http2};
@@ -23,9 +26,6 @@ use super::quic::{self, OverQuic};
 use super::reader::{Carrier, Opening, Reader, Start};
 use super::redis::{self, Redis};
 use super::tls::{self, OverTls};
-use super::unread::Unread;
-use super::unread::names;
-use super::unread::opaque::Opaque;
 use crate::stream::Side;
 
 /// Does a protocol begin like this?

@@ -6,7 +6,7 @@ use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 use super::{Batch, batches, failed};
-use crate::across::lines;
+use crate::correlate::lines;
 use crate::logs::{self, Failure, Layout};
 
 /// How a file was read: lines, malformed lines and the first of them, the place of the layout, the unit of its finest

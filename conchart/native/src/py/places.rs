@@ -9,11 +9,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
 use super::{Batch, batches, failed, stream};
-use crate::across::alike;
-use crate::across::clocks;
-use crate::across::crossings;
-use crate::across::crossings::telling::{Axis, SIDES, Stretch, Telling};
-use crate::across::turns;
+use crate::correlate::clocks;
+use crate::correlate::crossings;
+use crate::correlate::crossings::telling::{Axis, SIDES, Stretch, Telling};
+use crate::correlate::similarity;
+use crate::correlate::turns;
 
 /// Of a stretch of time: where it begins and ends, offset, drift, uncertainty, the number of packets, the segment.
 type ClockPiece = (i64, i64, i64, i64, Option<i64>, i64, i64);
@@ -40,11 +40,11 @@ pub(super) fn pair_alike(
 ) -> PyResult<Option<AlikePairs>> {
     let mut places = [Vec::new(), Vec::new()];
     for batch in batches(exchanges)? {
-        alike::read(&batch.map_err(failed)?, &mut places).map_err(failed)?;
+        similarity::read(&batch.map_err(failed)?, &mut places).map_err(failed)?;
     }
     let [fronts, backs] = &places;
-    Ok(py.detach(|| alike::pair(fronts, backs, grains)).map(|found| {
-        let named = |exchange: &alike::Exchange| (exchange.stream, exchange.number);
+    Ok(py.detach(|| similarity::pair(fronts, backs, grains)).map(|found| {
+        let named = |exchange: &similarity::Exchange| (exchange.stream, exchange.number);
         let pairs = found.pairs.iter().filter_map(|(front, back)| Some((fronts.get(*front)?, backs.get(*back)?)));
         (pairs.map(|(front, back)| (named(front), named(back))).collect(), found.read, told_piece(found.piece))
     }))

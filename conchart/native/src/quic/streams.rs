@@ -108,8 +108,8 @@ impl Streams {
 
     fn close_if_over(&mut self, id: u64) {
         let is_over = self.open.get(&id).is_some_and(|halves| {
-            // Of one that goes one way only the opener's half is there.
-            let is_sent = |side| halves[side].over || id & 0b10 != 0 && side != opener(id);
+            // Of one that goes one way only the decryptor's half is there.
+            let is_sent = |side| halves[side].over || id & 0b10 != 0 && side != decryptor(id);
             is_sent(Side::Client) && is_sent(Side::Server)
         });
         if is_over {
@@ -164,7 +164,7 @@ impl Half {
 }
 
 /// Who opened a stream (RFC 9000 section 2.1).
-fn opener(id: u64) -> Side {
+fn decryptor(id: u64) -> Side {
     if id & 1 == 0 { Side::Client } else { Side::Server }
 }
 

@@ -6,9 +6,9 @@
 //! [`Handshake`], and the secrets that belong to it. Non-goals: packets, frames, their order and their protection.
 //! Memory: at most 128 KiB per side of a message that arrives in pieces.
 
+use super::decryptor::{Coverage, Suite, covered};
 use super::machine::{Bearer, Handshaking, Machine};
 use super::messages::Stretch;
-use super::opener::{Coverage, Suite, covered};
 use super::{AppRecord, Handshake, KeyCoverage, Version};
 use crate::keys::{Keys, Label, Secret, Secrets};
 use crate::stream::{Moment, Side};

@@ -1,6 +1,6 @@
 //! TLS: one connection's two streams in, handshakes and application records out.
 //!
-//! The way of a byte ([`reading`]): records ([`record`]) → opener ([`opener`], where the connection's secrets are
+//! The way of a byte ([`reading`]): records ([`record`]) → decryptor ([`decryptor`], where the connection's secrets are
 //! known) → each side's stream of handshake messages ([`messages`]) → the machine that knows what they mean
 //! ([`machine`]).
 //!
@@ -14,6 +14,7 @@
 mod agreed;
 mod compute;
 mod crypto;
+mod decryptor;
 mod fingerprint;
 mod flight;
 mod found;
@@ -21,7 +22,6 @@ mod hello;
 mod machine;
 mod messages;
 mod names;
-mod opener;
 mod parameters;
 mod preface;
 mod reading;
@@ -33,25 +33,25 @@ mod transcript;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
-pub(crate) use {opener::tests as sealed, tests::build};
+pub(crate) use {decryptor::tests as encrypted, tests::build};
 
 use std::cell::Cell;
 use std::collections::VecDeque;
 
 pub use compute::Flights;
 pub use crypto::CryptoHandshake;
+pub use decryptor::Clear;
+pub(crate) use decryptor::{Aead, Bulk, Hash, Suite, aead, expand_label};
 pub use found::{Agreement, AppRecord, Handshake, KeyCoverage, Kind, Outcome};
 pub use names::Version;
-pub use opener::Clear;
-pub(crate) use opener::{Aead, Bulk, Hash, Suite, aead, expand_label};
 pub use preface::{PREFACE, acknowledges_settings, begins_settings, is_preface};
 pub use sniff::{Sniff, sniff, sniff_midstream};
 pub use transcript::{MessageSeen, RecordSeen, Transcript};
 
 use crate::keys::Keys;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
+use decryptor::Decryptor;
 use machine::{Handshaking, Machine};
-use opener::Opener;
 use record::Walk;
 use tickets::Undecided;
 
@@ -116,7 +116,7 @@ pub struct Tls {
     protected: BySide<bool>,
     handshaking: Option<Box<Handshaking>>,
     /// Only where secrets are known.
-    opener: Option<Box<Opener>>,
+    decryptor: Option<Box<Decryptor>>,
     undecided: Option<Box<Undecided>>,
     found: Option<Box<Found>>,
     number: u32,
@@ -134,7 +134,7 @@ impl Tls {
     pub fn new(keys: Option<Keys>) -> Self {
         Self {
             handshaking: Some(Box::new(Handshaking::new(Machine::new(0)))),
-            opener: keys.map(|keys| Box::new(Opener::new(keys))),
+            decryptor: keys.map(|keys| Box::new(Decryptor::new(keys))),
             ..Self::in_state(State::Opening, false)
         }
     }
@@ -151,7 +151,7 @@ impl Tls {
             walk: BySide { client: walk, server: walk },
             protected: BySide::default(),
             handshaking: None,
-            opener: None,
+            decryptor: None,
             undecided: None,
             found: None,
             number: 0,
@@ -229,10 +229,10 @@ impl Tls {
             return;
         }
         if let Some(handshaking) = &mut self.handshaking {
-            handshaking.miss(from, seen, self.opener.as_deref_mut(), self.transcript.as_deref_mut());
+            handshaking.miss(from, seen, self.decryptor.as_deref_mut(), self.transcript.as_deref_mut());
         }
-        if let Some(opener) = &mut self.opener {
-            opener.miss(from);
+        if let Some(decryptor) = &mut self.decryptor {
+            decryptor.miss(from);
         }
     }
 
@@ -253,8 +253,8 @@ impl Tls {
             handshaking.machine.finish();
             self.conclude(handshaking);
         }
-        if let Some(opener) = &mut self.opener {
-            opener.finish();
+        if let Some(decryptor) = &mut self.decryptor {
+            decryptor.finish();
         }
         self.decide_coverage(true);
         if let Some(mut undecided) = self.undecided.take() {

@@ -1,13 +1,13 @@
-//! The way of a record: to the opener, to the handshake messages of its side, and to application data.
+//! The way of a record: to the decryptor, to the handshake messages of its side, and to application data.
 //!
 //! In: parts of records of both sides, in causal order. Out: what the caller fetches from [`Tls`]. Non-goals: where
 //! records begin ([`super::record`]), what messages mean ([`super::machine`]).
 
+use super::decryptor::{Content, Coverage, Opened};
 use super::flight::Sizes;
 use super::machine::{Bearer, Handshaking, Machine};
 use super::messages::Stretch;
 use super::messages::message::NEW_SESSION_TICKET;
-use super::opener::{Content, Coverage, Opened};
 use super::record::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, RecordPart, SSLV2};
 use super::tickets::Undecided;
 use super::{AppRecord, Outcome, State, Tls, Version};
@@ -18,9 +18,9 @@ impl Tls {
     pub(super) fn part(&mut self, from: Side, part: &RecordPart<'_>) {
         self.begin_if_first(from, part);
         let is_protected = self.is_protected(from, part);
-        let opened = match &mut self.opener {
-            Some(opener) if is_protected => opener.open(from, part),
-            _ => Opened::Sealed,
+        let opened = match &mut self.decryptor {
+            Some(decryptor) if is_protected => decryptor.open(from, part),
+            _ => Opened::Encrypted,
         };
         if let Some(transcript) = self.transcript.as_deref_mut().filter(|_| part.done) {
             transcript.record(from, part, is_protected, &opened);
@@ -30,8 +30,8 @@ impl Tls {
         }
         self.take_earlier();
         match opened {
-            Opened::Sealed if part.done => self.sealed(from, part),
-            Opened::Sealed | Opened::Kept | Opened::Early => {}
+            Opened::Encrypted if part.done => self.sealed(from, part),
+            Opened::Encrypted | Opened::Kept | Opened::Early => {}
             Opened::Content(content) => {
                 self.opened(from, part, &content);
                 self.take_earlier();
@@ -96,7 +96,7 @@ impl Tls {
                 last: part.seen,
             };
             let carrier = Bearer::Clear { offset: record.offset };
-            handshaking.push(from, stretch, carrier, self.opener.as_deref_mut(), self.transcript.as_deref_mut());
+            handshaking.push(from, stretch, carrier, self.decryptor.as_deref_mut(), self.transcript.as_deref_mut());
         }
         handshaking.machine.clear_part(from, part, self.walk[from].v2_type());
         self.proceed();
@@ -110,7 +110,10 @@ impl Tls {
             }
             return;
         };
-        if self.opener.is_some() && handshaking.machine.is_tls13() && handshaking.machine.facts.server_hello.is_some() {
+        if self.decryptor.is_some()
+            && handshaking.machine.is_tls13()
+            && handshaking.machine.facts.server_hello.is_some()
+        {
             // Messages, most likely.
             handshaking.skip(from);
         }
@@ -159,8 +162,8 @@ impl Tls {
             if is_tls13 {
                 handshaking.machine.opened_record(record);
             }
-            let (opener, transcript) = (self.opener.as_deref_mut(), self.transcript.as_deref_mut());
-            handshaking.push(from, stretch, Bearer::Protected(record), opener, transcript);
+            let (decryptor, transcript) = (self.decryptor.as_deref_mut(), self.transcript.as_deref_mut());
+            handshaking.push(from, stretch, Bearer::Protected(record), decryptor, transcript);
         }
         let machine = &mut handshaking.machine;
         match content.kind {
@@ -169,7 +172,8 @@ impl Tls {
             HANDSHAKE if is_tls13 => {
                 let client = machine.facts.hello_by;
                 // Where the client's records are opened, its Finished need not be told by its size.
-                let exact = self.opener.as_ref().zip(client).is_some_and(|(keys, side)| keys.reads_handshake_of(side));
+                let exact =
+                    self.decryptor.as_ref().zip(client).is_some_and(|(keys, side)| keys.reads_handshake_of(side));
                 if !exact {
                     machine.infer();
                 }
@@ -227,24 +231,24 @@ impl Tls {
                 _ => State::Established(machine.version()),
             };
         }
-        let opens = self.opener.as_ref().is_some_and(|opener| opener.reads_data());
+        let opens = self.decryptor.as_ref().is_some_and(|decryptor| decryptor.reads_data());
         if machine.facts.outcome == Outcome::Complete && machine.is_tls13() && !opens {
             self.undecided = Some(Box::new(Undecided::new(machine.sizes(), machine.watch())));
         }
         let Machine { facts, data, .. } = handshaking.machine;
-        let has_opener = self.opener.is_some();
+        let has_opener = self.decryptor.is_some();
         let found = self.found();
         found.handshakes.push_back(facts);
         found.undecided = has_opener;
         self.decide_coverage(false);
-        self.opener.take_if(|opener| !opener.is_of_use());
+        self.decryptor.take_if(|decryptor| !decryptor.is_of_use());
         data.into_iter().for_each(|seen| self.application(seen));
     }
 
     /// Early data that the server has taken by now, and word of data that is missing.
     fn take_earlier(&mut self) {
-        if let Some(opener) = &mut self.opener {
-            let earlier = opener.take_earlier();
+        if let Some(decryptor) = &mut self.decryptor {
+            let earlier = decryptor.take_earlier();
             if !earlier.is_empty() {
                 self.found().clear.extend(earlier);
             }
@@ -257,19 +261,19 @@ impl Tls {
         let Some(found) = self.found.as_deref_mut().filter(|found| found.undecided) else {
             return;
         };
-        let (Some(opener), Some(handshake)) = (&self.opener, found.handshakes.back_mut()) else {
+        let (Some(decryptor), Some(handshake)) = (&self.decryptor, found.handshakes.back_mut()) else {
             return;
         };
-        if opener.is_undecided() && !now {
+        if decryptor.is_undecided() && !now {
             return;
         }
         found.undecided = false;
         let is_tls13 = handshake.version.is_some_and(Version::is_tls13);
-        Coverage { keys: handshake.keys, missing: handshake.missing_keys } = opener.coverage(is_tls13);
+        Coverage { keys: handshake.keys, missing: handshake.missing_keys } = decryptor.coverage(is_tls13);
     }
 
     fn application(&mut self, mut seen: AppRecord) {
-        if self.opener.as_ref().is_some_and(|opener| opener.reads(seen.from)) {
+        if self.decryptor.as_ref().is_some_and(|decryptor| decryptor.reads(seen.from)) {
             // It went out in clear.
             return;
         }

@@ -5,10 +5,10 @@
 
 use std::collections::VecDeque;
 
+use super::decryptor::Opened;
 use super::messages::Message;
 use super::messages::message as kinds;
 use super::names::Name;
-use super::opener::Opened;
 use super::record::{ALERT, APPLICATION_DATA, CHANGE_CIPHER_SPEC, HANDSHAKE, HEADER, RecordPart, SSLV2};
 use crate::stream::{Moment, Side};
 
@@ -33,7 +33,7 @@ pub struct RecordSeen {
 pub enum Cover {
     Clear,
     Opened,
-    Sealed,
+    Encrypted,
 }
 
 impl Cover {
@@ -43,7 +43,7 @@ impl Cover {
         match self {
             Self::Clear => "clear",
             Self::Opened => "opened",
-            Self::Sealed => "sealed",
+            Self::Encrypted => "sealed",
         }
     }
 }
@@ -128,7 +128,7 @@ impl Transcript {
         let cover = match opened {
             _ if !protected => Cover::Clear,
             Opened::Content(_) | Opened::Data(_) => Cover::Opened,
-            Opened::Sealed | Opened::Kept | Opened::Early => Cover::Sealed,
+            Opened::Encrypted | Opened::Kept | Opened::Early => Cover::Encrypted,
         };
         let kind = match opened {
             Opened::Content(content) if protected => content.kind,

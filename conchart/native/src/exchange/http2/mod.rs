@@ -6,11 +6,11 @@
 //!
 //! Bounded: a header block is read up to [`MAX_BLOCK`] bytes, streams are followed up to the limit of [`Streams`].
 
+pub(super) mod encrypted;
 mod frame;
 pub(super) mod grpc;
 pub(super) mod headers;
 pub(super) mod hpack;
-pub(super) mod sealed;
 pub(super) mod streams;
 mod windows;
 
@@ -74,7 +74,7 @@ enum State {
 }
 
 struct Block {
-    opener: Header,
+    decryptor: Header,
     promised: Option<u32>,
     bytes: Vec<u8>,
     span: Span,
@@ -206,7 +206,7 @@ impl Http2 {
         let begun = direction.begun.take().unwrap_or(seen);
         // Nothing may come between the frames of a header block (RFC 9113 section 6.10).
         let in_order = match &direction.block {
-            Some(block) => header.kind == frame::CONTINUATION && header.stream == block.opener.stream,
+            Some(block) => header.kind == frame::CONTINUATION && header.stream == block.decryptor.stream,
             None => header.kind != frame::CONTINUATION,
         };
         if !header.is_legal() || !in_order {
@@ -220,7 +220,7 @@ impl Http2 {
         };
         if header.has_block() {
             let fresh =
-                || Block { opener: header, promised: None, bytes: Vec::new(), span: Span::default(), whole: true };
+                || Block { decryptor: header, promised: None, bytes: Vec::new(), span: Span::default(), whole: true };
             direction.block.get_or_insert_with(fresh).span.extend(begun, 0);
             if header.kind == frame::HEADERS {
                 self.streams.open(ledger, from, header.stream, begun, offset);
@@ -313,7 +313,7 @@ impl Http2 {
     /// A header block is complete.
     fn read_block(&mut self, ledger: &mut Ledger, from: Side) {
         let direction = &mut self.directions[from];
-        let Some(Block { opener, promised, bytes, span, whole }) = direction.block.take() else {
+        let Some(Block { decryptor, promised, bytes, span, whole }) = direction.block.take() else {
             return;
         };
         let mut headers = Headers::default();
@@ -323,15 +323,15 @@ impl Http2 {
         } else {
             direction.decoder.forget();
         }
-        if opener.kind == PUSH_PROMISE {
+        if decryptor.kind == PUSH_PROMISE {
             if let Some(promised) = promised {
                 self.streams.promise(ledger, promised, headers);
             }
             return;
         }
-        self.streams.headers(ledger, from, opener.stream, span, headers);
-        if opener.ends_stream() {
-            self.end_stream(ledger, from, opener.stream);
+        self.streams.headers(ledger, from, decryptor.stream, span, headers);
+        if decryptor.ends_stream() {
+            self.end_stream(ledger, from, decryptor.stream);
         }
     }
 

@@ -1,16 +1,16 @@
 //! QUIC: its handshake, and what is said on its streams where keys open them (RFC 9000, RFC 9001).
 //!
 //! In: datagrams of both sides. Out: handshakes and exchanges in the [`Ledger`]. Without keys, exchanges are inferred
-//! ([`SealedHttp3`]). Packets, frames and streams are the business of [`crate::quic`], messages that of
+//! ([`EncryptedHttp3`]). Packets, frames and streams are the business of [`crate::quic`], messages that of
 //! [`crate::tls`], requests that of [`Http3`] and [`DnsOverQuic`], and of [`Calls`] where another protocol was agreed on.
 
 mod calls;
+mod encrypted;
 pub(super) mod inside;
-mod sealed;
 
 use self::calls::Calls;
+use self::encrypted::{Encrypted, EncryptedHttp3};
 use self::inside::{Inside, Part};
-use self::sealed::{Sealed, SealedHttp3};
 use super::dns::over_quic::DnsOverQuic;
 use super::http3::Http3;
 use super::ledger::{Delay, Ledger};
@@ -55,7 +55,7 @@ pub(super) struct OverQuic {
     /// The first datagram of the handshake.
     begun: Option<Moment>,
     /// What cannot be opened.
-    sealed: SealedHttp3,
+    sealed: EncryptedHttp3,
     /// What is said on streams, once there are any.
     inside: Option<Box<dyn Inside>>,
     app: Option<&'static str>,
@@ -98,7 +98,7 @@ impl OverQuic {
             keys: opening.keys.filter(|keys| keys.are_any()).cloned(),
             handshake: None,
             begun: None,
-            sealed: SealedHttp3::new(),
+            sealed: EncryptedHttp3::new(),
             inside: None,
             app: None,
             spoken: Spoken::default(),
@@ -282,7 +282,7 @@ impl Reader for OverQuic {
         if reads_any {
         } else if let Some((bytes, is_early)) = told {
             let cid_len = (self.quic.cid_len(from.peer()), self.quic.cid_len(from));
-            let packet = Sealed { from, seen: chunk.seen, bytes, cid_len, is_shared, is_early, way: ledger.way };
+            let packet = Encrypted { from, seen: chunk.seen, bytes, cid_len, is_shared, is_early, way: ledger.way };
             self.sealed.packet(ledger, packet);
         } else if handshake.is_none() && (is_sealed || !self.quic.reads(from)) && !self.sealed.is_read() {
             self.sealed.unseen(chunk.seen);

@@ -3,14 +3,14 @@
 
 mod datagrams;
 pub(super) mod echo;
+mod encrypted;
+mod encrypted_http2;
 mod grpc;
 mod http1;
 mod http2;
 mod laws;
 mod missing;
 mod prelude;
-mod sealed;
-mod sealed_http2;
 mod sniffers;
 mod switching;
 pub(super) mod talk;

@@ -1,6 +1,6 @@
+use super::super::generic::turns::{Run, Turns, Units};
 use super::super::ledger::Ledger;
 use super::super::reader::Start;
-use super::super::unread::turns::{Run, Turns, Units};
 use super::talk::{Talk, moment, short};
 use crate::stream::{Moment, Side};
 use crate::tls::build::{Hello, data, finished12, server_flight12};

@@ -6,12 +6,12 @@
 mod inside;
 
 use self::inside::Inside;
-use super::http2::sealed::SealedHttp2;
+use super::generic::turns::{Run, Turns, Units};
+use super::http2::encrypted::EncryptedHttp2;
 use super::layer::Layer;
 use super::ledger::Ledger;
 use super::reader::{Opening, Reader, Switch};
 use super::sniffers::{self, Row, Verdict};
-use super::unread::turns::{Run, Turns, Units};
 use crate::keys::Keys;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 use crate::tls::{Agreement, Sniff, Tls, sniff, sniff_midstream};
@@ -56,7 +56,7 @@ pub(super) struct OverTls {
     /// Who speaks when, as long as no record was opened.
     turns: Turns,
     /// Where it is HTTP/2 that stays sealed: there, sides do not take turns.
-    http2: Option<Box<SealedHttp2>>,
+    http2: Option<Box<EncryptedHttp2>>,
     /// What is said inside, once a record was opened.
     inside: Option<Box<Inside>>,
     /// Up to here each side's bytes have become records; `None` before its first byte.
@@ -102,7 +102,7 @@ impl OverTls {
         if self.inside.is_none() {
             ledger.requester = self.tls.requester().unwrap_or(ledger.requester);
             if self.http2.is_none() {
-                self.http2 = self.tls.http2().map(|overhead| Box::new(SealedHttp2::new(overhead)));
+                self.http2 = self.tls.http2().map(|overhead| Box::new(EncryptedHttp2::new(overhead)));
             }
         }
         while let Some(clear) = self.tls.next_clear() {

@@ -9,12 +9,12 @@
 use crate::stream::{BySide, Moment, Side};
 
 use super::agreed::Offered;
+use super::decryptor::{Decryptor, overhead};
 use super::fingerprint::{self, Fingerprints, Transport};
 use super::flight::{Flight, Sizes};
 use super::hello::{Body, ClientHello, ServerHello, certificates};
 use super::messages::message::NEW_SESSION_TICKET;
 use super::messages::{Event, Message, Messages, Stretch};
-use super::opener::{Opener, overhead};
 use super::tickets::Watch;
 use super::{AppRecord, Flights, Handshake, Kind, Outcome, Transcript, Version, names, parameters};
 
@@ -56,23 +56,29 @@ impl Handshaking {
         Self { machine, messages: BySide::default() }
     }
 
-    /// Takes in the next content of `from`'s stream of messages. The opener hears each of them, too.
+    /// Takes in the next content of `from`'s stream of messages. The decryptor hears each of them, too.
     pub fn push(
         &mut self,
         from: Side,
         stretch: Stretch<'_>,
         carrier: Bearer,
-        opener: Option<&mut Opener>,
+        decryptor: Option<&mut Decryptor>,
         transcript: Option<&mut Transcript>,
     ) {
         let Self { machine, messages } = self;
-        messages[from].push(stretch, &mut hearing(machine, from, carrier, opener, transcript));
+        messages[from].push(stretch, &mut hearing(machine, from, carrier, decryptor, transcript));
     }
 
     /// Bytes of `from` are missing, and it is not known which.
-    pub fn miss(&mut self, from: Side, seen: Moment, opener: Option<&mut Opener>, transcript: Option<&mut Transcript>) {
+    pub fn miss(
+        &mut self,
+        from: Side,
+        seen: Moment,
+        decryptor: Option<&mut Decryptor>,
+        transcript: Option<&mut Transcript>,
+    ) {
         let Self { machine, messages } = self;
-        messages[from].miss(seen, &mut hearing(machine, from, Bearer::Clear { offset: 0 }, opener, transcript));
+        messages[from].miss(seen, &mut hearing(machine, from, Bearer::Clear { offset: 0 }, decryptor, transcript));
         machine.miss(from, seen);
     }
 
@@ -92,7 +98,7 @@ fn hearing<'a>(
     machine: &'a mut Machine,
     from: Side,
     carrier: Bearer,
-    mut opener: Option<&'a mut Opener>,
+    mut decryptor: Option<&'a mut Decryptor>,
     mut transcript: Option<&'a mut Transcript>,
 ) -> impl FnMut(Event<'_>) + 'a {
     move |event| {
@@ -104,8 +110,8 @@ fn hearing<'a>(
             transcript.message(from, machine.facts.number, &message, matches!(carrier, Bearer::Protected(_)));
         }
         let body = Body::read(&message);
-        if let Some(opener) = &mut opener {
-            opener.hear(from, &body);
+        if let Some(decryptor) = &mut decryptor {
+            decryptor.hear(from, &body);
         }
         match carrier {
             Bearer::Protected(record) if machine.is_tls13() => machine.protected_message(from, message, &body, record),
