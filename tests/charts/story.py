@@ -224,7 +224,7 @@ class Story:
                 "host": "www.example.com",
                 "target": f"/page/{number}.html",
                 "status": 200,
-                "status_text": "200",
+                "status_text": None if facts.get("status", 200) is None else str(facts.get("status", 200)),
                 "request_bytes": 212,
                 "response_bytes": 15_900,
                 "request_frame": self.frame,
