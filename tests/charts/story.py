@@ -208,7 +208,7 @@ class Story:
         )
 
     def _exchange(self, stream: int, number: int, at: int, facts: Row) -> None:
-        spoken = next(row for row in PROTOCOLS if row["name"] == facts.get("protocol", "http/1.0"))
+        spoken = next((row for row in PROTOCOLS if row["name"] == facts.get("protocol", "http/1.0")), PROTOCOLS[-1])
         self.exchanges.append(
             {
                 "stream": stream,
