@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 
 from conchart import _native
 from conchart.analysis.machines import find_machines
-from conchart.store.sql import CAUSES_UNTIL, PATH, STARTING, TURNS, literal
+from conchart.store.sql import CAUSES_UNTIL, PATH, PROTOCOLS, STARTING, TURNS, literal
 from conchart.store.tables import Tables
 
 _OPENS = "(e.method = 'CONNECT' OR (e.protocol = 'socks' AND e.host IS NOT NULL))"
@@ -20,7 +20,7 @@ _PATH = PATH.format("e")
 _DIALECT = "CASE e.protocol WHEN 'postgresql' THEN 1 WHEN 'mysql' THEN 2 END"
 """Of exchanges: the protocol in which a pooler speaks to both sides."""
 
-POOLED = "store = 'sql'"
+POOLED = f"protocol IN {tuple(row['name'] for row in PROTOCOLS if row['store'] == 'sql')}"
 """Condition on ``exchanges``: a pooler hands such on, in the same protocol."""
 
 _TURNS = "ROLLBACK[A-Z ]* TO|BEGIN|START TRANSACTION|COMMIT|END|ROLLBACK|ABORT|PREPARE TRANSACTION"

@@ -49,7 +49,7 @@ VOCABULARIES: dict[str, tuple[str, ...]] = {
     "ENDER": ("client", "path", "server"),
     "COVER": ("clear", "opened", "sealed"),
     "KIND": tuple(sorted({row["kind"] for row in protocols()})),
-    "STORE": tuple(sorted({row["store"] or "sql" for row in protocols()})),
+    "STORE": tuple(sorted({row["store"] for row in protocols() if row["store"]})),
     "CONTENT": ("binary", "close", "message", "ping", "pong", "text"),
 }  # fmt: skip
 """The words of columns that have no others. Such a column is an ENUM: a byte per row, and compared as such."""

@@ -208,7 +208,7 @@ class Story:
         )
 
     def _exchange(self, stream: int, number: int, at: int, facts: Row) -> None:
-        spoken = next(row for row in PROTOCOLS if row["name"] == facts.get("protocol", "http/1.0"))
+        spoken = next((row for row in PROTOCOLS if row["name"] == facts.get("protocol", "http/1.0")), PROTOCOLS[-1])
         self.exchanges.append(
             {
                 "stream": stream,
@@ -224,7 +224,7 @@ class Story:
                 "host": "www.example.com",
                 "target": f"/page/{number}.html",
                 "status": 200,
-                "status_text": "200",
+                "status_text": None if facts.get("status", 200) is None else str(facts.get("status", 200)),
                 "request_bytes": 212,
                 "response_bytes": 15_900,
                 "request_frame": self.frame,

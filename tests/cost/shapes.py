@@ -67,6 +67,7 @@ _EXCHANGE = {
     "response_at": "begun_at + k * each + 100_000 + wait",
     "response_done_at": "begun_at + k * each + 200_000 + wait",
     "protocol": "'http/1.1'",
+    "kind": "'web'",
     "method": "'GET'",
     "host": "'www.example.com'",
     "target": "'/page/' || (hash(i, k) % 100_000)",
@@ -335,6 +336,7 @@ SHAPES = (
         },
         requests={
             "protocol": "'dns'",
+            "kind": "'name'",
             "method": "'A'",
             "status": "k % 4",
             "host": "'h' || k || '.example'",
