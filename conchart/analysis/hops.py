@@ -182,7 +182,7 @@ def _link_alike(tables: Tables) -> None:
     if not tables.have_places:
         return
     # Only captures of several places pay for what those need.
-    from conchart.reading.places.alike import pair_exchanges
+    from conchart.reading.places.similarity import pair_exchanges
 
     aligned = tables.fetch("SELECT DISTINCT through, place FROM clocks WHERE method = 'likeness' ORDER BY ALL")
     for here, there in aligned:

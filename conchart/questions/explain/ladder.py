@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from conchart.labels.printable import endpoint
 from conchart.labels.stalls import stall_kind
 from conchart.labels.units import count_of, format_ns
-from conchart.questions.explain.cargo import cargo
 from conchart.questions.explain.clocks import Clock, clocks
 from conchart.questions.explain.connection import Connection
+from conchart.questions.explain.pauses import Silence, silences
+from conchart.questions.explain.payload_labels import cargo
 from conchart.questions.explain.quic import sealed
-from conchart.questions.explain.rungs import Rung, rungs, several_places
-from conchart.questions.explain.silences import Silence, silences
+from conchart.questions.explain.sequence import Rung, rungs, several_places
 from conchart.report import races, tunnels
 from conchart.report.messages import told
 from conchart.report.rows import Row

@@ -7,7 +7,7 @@ handshake or exchange that it belongs to. Out: a sentence.
 from collections.abc import Callable
 
 from conchart.labels.units import count_of, format_bytes
-from conchart.questions.explain.cargo import HELLO_RETRY, Cargo
+from conchart.questions.explain.payload_labels import HELLO_RETRY, Cargo
 from conchart.report.rows import Row
 
 _OLD = ("SSLv2", "SSLv3", "TLSv1.0", "TLSv1.1", "TLSv1.2")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from conchart.questions.predict.change import Change
-from conchart.questions.predict.talk import Connection
+from conchart.questions.predict.model import Connection
 
 INITIAL_WINDOW = 10
 """Segments (RFC 6928)."""

@@ -16,8 +16,8 @@ from conchart.errors import UsageError
 from conchart.labels.phases import PHASES
 from conchart.questions.predict.change import Change
 from conchart.questions.predict.costs import held_within
+from conchart.questions.predict.model import Connection, Exchange, Talk, read_talk
 from conchart.questions.predict.replay import PRECONNECT_NS, Replay, Told, as_captured
-from conchart.questions.predict.talk import Connection, Exchange, Talk, read_talk
 from conchart.store.tables import Tables
 
 _CHARGED = ("transfer", "wait", "request", "tls", "syn")

@@ -1,6 +1,6 @@
 """The replay: every instant of the capture, in order, computed again under a change.
 
-In: a :class:`~conchart.questions.predict.talk.Talk`, a :class:`~conchart.questions.predict.change.Change`. Out:
+In: a :class:`~conchart.questions.predict.model.Talk`, a :class:`~conchart.questions.predict.change.Change`. Out:
 :class:`Told`, the predicted instants. What follows what was measured first, so one walk in the order of the capture is
 enough: when an instant is told, all that it waits for has been. ``docs/what-if.md`` has the rules in words.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from conchart.questions.predict.change import Change
 from conchart.questions.predict.costs import Handshake, Window, handshake, held_within, learn_compute
-from conchart.questions.predict.talk import Connection, Exchange, Talk
+from conchart.questions.predict.model import Connection, Exchange, Talk
 
 THINKING_NS = 1_000_000_000
 """A client that does something else meanwhile does not take longer than this to go on."""

@@ -3,8 +3,8 @@
 In: what the core found of packets. Out: of each place its :class:`Clock` against the first place, and the temporary
 table ``routes``: the places of each connection, from the client on.
 
-A packet that two places saw bounds the difference of their clocks, by its direction: ``native/src/correlate/clocks.rs``.
-Which place is nearer to the client follows from that of each connection: what the client sends arrives there earlier,
+A packet that two places saw bounds the difference of their clocks, by its direction:
+``native/src/correlate/clocks.rs``. Which place is nearer to the client follows from that of each connection: what the client sends arrives there earlier,
 and what the server sends later, whatever the clocks show. Of connections on which only one end is heard, hop limits
 decide, which routers lower.
 
@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
 from conchart import _native
-from conchart.reading.places.alike import pair_places
+from conchart.reading.places.similarity import pair_places
 from conchart.reading.places.views import Place
 from conchart.store.tables import Rows, Tables
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from conchart.questions.explain.cargo import HELLO_RETRY, Cargo
 from conchart.questions.explain.meanings import meaning
+from conchart.questions.explain.payload_labels import HELLO_RETRY, Cargo
 
 FAILED = {"outcome": "failed", "alert": "unknown_ca", "alert_by": "client"}
 

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conchart.questions.explain.cargo import cargo
 from conchart.questions.explain.connection import Connection
+from conchart.questions.explain.payload_labels import cargo
 from conchart.questions.explain.spans import Spans
 
 Row = dict[str, Any]

@@ -17,7 +17,7 @@ from conchart.questions.predict.costs import (
     held_within,
     learn_compute,
 )
-from conchart.questions.predict.talk import Connection
+from conchart.questions.predict.model import Connection
 
 MS = 1_000_000
 RTT = 20 * MS

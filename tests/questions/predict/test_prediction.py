@@ -16,7 +16,7 @@ from conchart.errors import UsageError
 from conchart.labels.changes import CHANGES
 from conchart.questions.predict import Change, Prediction, predict
 from conchart.questions.predict.costs import Window
-from conchart.questions.predict.talk import NEAR_NS
+from conchart.questions.predict.model import NEAR_NS
 from conchart.report.servers import totals
 from tests.charts.story import MS, Row, Story
 from tests.conftest import ROOT, empty_trace, is_sample, name_of

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from conchart.reading.places.alike import pair_exchanges, pair_places
+from conchart.reading.places.similarity import pair_exchanges, pair_places
 from conchart.store.tables import Tables
 from tests.by_hand import Row, tables_of
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 from conchart.labels.stalls import stall_kind
 from conchart.labels.units import format_ns
 from conchart.questions.explain.connection import Connection
-from conchart.questions.explain.rungs import Rung
+from conchart.questions.explain.sequence import Rung
 from conchart.report.rows import Row
 
 _LEAST_NS = 100_000

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conchart.questions.explain.cargo import HELLO_RETRY, Cargo, cargo
+from conchart.questions.explain.payload_labels import HELLO_RETRY, Cargo, cargo
 
 Row = dict[str, Any]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from conchart.labels.units import format_bytes, format_count, format_ns
-from conchart.questions.explain.cargo import Cargo
 from conchart.questions.explain.connection import Connection
 from conchart.questions.explain.meanings import meaning
+from conchart.questions.explain.payload_labels import Cargo
 from conchart.questions.explain.quic import told_of
 from conchart.report.rows import Row
 

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from conchart.labels.units import THIN_SPACE
-from conchart.questions.explain.cargo import Cargo
-from conchart.questions.explain.rungs import Rung, rungs, several_places
+from conchart.questions.explain.payload_labels import Cargo
+from conchart.questions.explain.sequence import Rung, rungs, several_places
 
 MS = 1_000_000
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from conchart.questions.predict.talk import DEFAULT_MSS, NEAR_NS, Connection, Talk, read_talk
+from conchart.questions.predict.model import DEFAULT_MSS, NEAR_NS, Connection, Talk, read_talk
 from tests.by_hand import Row, connection, tables_of
 
 MS = 1_000_000

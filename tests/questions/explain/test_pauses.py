@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 from typing import Any
 
-from conchart.questions.explain.rungs import Rung
-from conchart.questions.explain.silences import Silence, silences
+from conchart.questions.explain.pauses import Silence, silences
+from conchart.questions.explain.sequence import Rung
 
 MS = 1_000_000
 
