@@ -46,7 +46,7 @@ _STREAMS = f"""
     UPDATE phases SET kind = 'idle', exchange = NULL FROM exchanges
     WHERE phases.stream = exchanges.stream AND exchange = number AND phases.kind = 'transfer' AND {_OF_EVENTS};
     DELETE FROM stalls USING exchanges
-    WHERE stalls.stream = exchanges.stream AND kind = 'sender' AND side = 'server' AND start_at >= response_at
+    WHERE stalls.stream = exchanges.stream AND stalls.kind = 'sender' AND side = 'server' AND start_at >= response_at
         AND end_at <= coalesce(response_done_at, end_at) AND {_OF_EVENTS}
 """
 """Nobody owes an event: what lies between two is idle, as in a stream that says what it is, and no stall."""

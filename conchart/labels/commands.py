@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from conchart.labels.printable import printable
 
-_LONGEST = 400
-"""Characters that anybody pastes: of more files, nothing is printed."""
+_LONGEST = 240
+"""Characters: of more files, a command fills the screen, and nothing is printed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

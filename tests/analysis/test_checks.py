@@ -10,7 +10,7 @@ from tests.by_hand import Row, connection, tables_of
 
 MS, S = 1_000_000, 1_000_000_000
 THRESHOLDS = {"probe_least": 3, "probe_period_ns": S, "probe_takes_ns": 100 * MS, "probe_spread": 0.1}
-CHECK = {"protocol": "http/1.1", "method": "GET", "target": "/healthz", "status": 200}
+CHECK = {"protocol": "http/1.1", "kind": "web", "method": "GET", "target": "/healthz", "status": 200}
 EVEN = (0, 10, 20, 30)
 
 

@@ -35,7 +35,7 @@ def test_every_request_says_how_it_ended_and_who_ended_it(case: str) -> None:
         assert trace.sql("SELECT count(*) FROM exchanges WHERE ended_at < request_at").fetchall() == [(0,)]
         late = """
             SELECT count(*) FROM phases JOIN exchanges ON phases.stream = exchanges.stream AND exchange = number
-            WHERE kind IN ('wait', 'transfer') AND end_at > ended_at"""
+            WHERE phases.kind IN ('wait', 'transfer') AND end_at > ended_at"""
         assert trace.sql(late).fetchall() == [(0,)]
 
 

@@ -39,12 +39,16 @@ _LANES = 8
 _QUERIES = 3
 """Lines of what stores were asked, where there is room."""
 _PLACES = 8
-"""Lines of what several places tell."""
+"""Lines of what several places tell, where there is room."""
+_LEAST_PLACES = 3
+"""Lines of it in any case: the first server's time."""
 _LOGS = 5
 """Lines of what access logs say."""
 _COMPARED = 2
 """Requests among them, of which log and wire are compared."""
 _TITLE = 2
+_BELOW = 2 * _TITLE + _BLOCK + 1 + BESIDE_LANES + 3
+"""Lines of the first server, of a connection, and of how many more there are of both."""
 _LABEL = 9
 
 
@@ -52,12 +56,17 @@ def first_screen(report: Report, width: int, *, colours: bool, options: DrawOpti
     """Give the lines: no more than ``LINES`` from 80 columns on."""
     answer = report.verdict if options.findings else report.verdict.unsaid
     top = _first_that_fits(
-        (list(answer_lines(answer, width, most=most, full=full)) for most, full in _SHORTER), _ANSWER, width
+        (list(answer_lines(answer, width, most=most, full=full)) for most, full in _SHORTER),
+        _ANSWER - (_LEAST_PLACES if report.have_places else 0),
+        width,
     )
-    bottom = _first_that_fits((list(_facts(report, width, most)) for most in (3, 2, 1)), _FACTS, width)
-    between = list(_section(PLACES, islice(place_lines(report, width, most=1), _PLACES)))
-    between += _section(LOGGED, islice(log_lines(report, width, most=_COMPARED, brief=True), _LOGS))
-    left = LINES - _height(top, width) - len(bottom) - len(between) - 1
+    logged = list(_section(LOGGED, islice(log_lines(report, width, most=_COMPARED, brief=True), _LOGS)))
+    told = 1 if logged or report.have_places else 3
+    bottom = _first_that_fits((list(_facts(report, width, most)) for most in range(told, 0, -1)), _FACTS, width)
+    left = LINES - _height(top, width) - len(bottom) - len(logged) - 1
+    placed = max(_LEAST_PLACES, min(_PLACES, left - _BELOW - _TITLE))
+    between = [*_section(PLACES, islice(place_lines(report, width, most=1), placed)), *logged]
+    left -= len(between) - len(logged)
     least = min(_LANES, report.overview.connections + report.totals.count)
     spare = left - 2 * _TITLE - BESIDE_LANES - least - _BLOCK
     asked = list(_labelled("queries", brief_queries(report, width - _LABEL, min(_QUERIES, spare))))

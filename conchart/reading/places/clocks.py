@@ -4,9 +4,9 @@ In: what the core found of packets. Out: of each place its :class:`Clock` agains
 table ``routes``: the places of each connection, from the client on.
 
 A packet that two places saw bounds the difference of their clocks, by its direction:
-``native/src/correlate/clocks.rs``. Which place is nearer to the client follows from that of each connection: what the client sends arrives there earlier,
-and what the server sends later, whatever the clocks show. Of connections on which only one end is heard, hop limits
-decide, which routers lower.
+``native/src/correlate/clocks.rs``. Which place is nearer to the client follows from that of each connection: what the
+client sends arrives there earlier, and what the server sends later, whatever the clocks show. Of connections on which
+only one end is heard, hop limits decide, which routers lower.
 
 Places are aligned one after the other, each with that place that leaves the least uncertainty. Where a place shares no
 packets with those, causality bounds its clock: a relay hands a ClientHello on after it came, and a proxy a request;

@@ -1,7 +1,7 @@
 """Exchanges of two places that share no packets, paired by what they look like.
 
-In: exchanges of both. Out: what ``native/src/correlate/similarity.rs`` needs to know of them, and what it found: for the
-clocks (:func:`pair_places`), and later, when all is on one clock, for ``links`` (``analysis/hops.py``).
+In: exchanges of both. Out: what ``native/src/correlate/similarity.rs`` needs to know of them, and what it found: for
+the clocks (:func:`pair_places`), and later, when all is on one clock, for ``links`` (``analysis/hops.py``).
 
 A proxy changes ``Host`` and other headers, so that method, target and status have to be the same. Where they are
 encrypted, the sizes of requests and answers have to be.
