@@ -149,7 +149,7 @@ def pushed(*, size: int, pauses: int = 2, pause_ns: int = 3 * S, **facts: Any) -
 
 
 def kinds(tables: Tables) -> tuple[str | None, str, int]:
-    ((awaits, kind),) = tables.fetch("SELECT awaits, kind FROM exchanges JOIN phases USING (stream)")
+    ((awaits, kind),) = tables.fetch("SELECT awaits, phases.kind FROM exchanges JOIN phases USING (stream)")
     return awaits, kind, tables.count("stalls")
 
 

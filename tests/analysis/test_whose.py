@@ -62,7 +62,7 @@ def test_a_greeting_is_waited_for_since_the_connection_stands(name: str, seconds
         """
         SELECT end_at - start_at, start_at = syn_end_at, request_at FROM phases
         JOIN (SELECT stream, end_at AS syn_end_at FROM phases WHERE kind = 'syn') USING (stream)
-        JOIN exchanges USING (stream) WHERE kind = 'wait' AND exchange = 0 AND number = 0 AND request_at IS NULL
+        JOIN exchanges USING (stream) WHERE phases.kind = 'wait' AND exchange = 0 AND number = 0 AND request_at IS NULL
         """,
     )
     assert told
@@ -78,7 +78,7 @@ def test_where_the_client_speaks_first_nothing_is_owed_before(name: str) -> None
         pytest.skip("no such capture")
     query = """
         SELECT * FROM phases JOIN exchanges ON phases.stream = exchanges.stream AND exchange = number
-        WHERE kind = 'wait' AND request_at IS NULL"""
+        WHERE phases.kind = 'wait' AND request_at IS NULL"""
     assert rows(name, query) == []
 
 

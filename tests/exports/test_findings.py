@@ -20,9 +20,9 @@ RULES = ROOT / "tests/findings/rules"
 CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
 
 
-def only_mine(folders: Sequence[Path]) -> tuple[Rule, ...]:
+def only_mine(folders: Sequence[str]) -> tuple[Rule, ...]:
     """Of all rules, those of the folders: what is shown does not change with the others."""
-    return tuple(rule for rule in load_rules(folders) if Path(rule.path).parent in folders)
+    return tuple(rule for rule in load_rules(folders) if Path(rule.path).parent in map(Path, folders))
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def test_they_come_first_with_cost_change_and_where_to_look(trace: Trace) -> Non
         f"serious  Opening a connection takes time{'236 ms (77 %)':>60}",
         "         change: keep connections",
         "         front shop.example:443, client 10.77.1.10",
-        f"         see: conchart explain {path} 0",
+        f"         see: conchart explain --findings {RULES} {path} 0",
     ]
     assert lines[5].startswith("wait     Transfer · shop.example:443")
     (rest,) = (line for line in lines if line.startswith("the rest"))
@@ -75,7 +75,7 @@ def test_they_stay_within_the_width(trace: Trace, width: int, verbose: bool) -> 
     assert bool(findings) == verbose
     lines = f"{answer}\n{findings}".splitlines()
     # What is to be typed is whole: a terminal wraps it.
-    typed = re.compile(r" +see: conchart explain \S+ \d+|in full  conchart findings \S+")
+    typed = re.compile(r" +see: conchart explain --findings \S+ \S+ \d+|in full  conchart findings --findings \S+ \S+")
     assert any(typed.fullmatch(line) for line in lines)
     assert max(cell_len(line) for line in lines if not typed.fullmatch(line)) <= width
 

@@ -20,7 +20,7 @@ def one(**facts: Any) -> Row:  # noqa: ANN401
 
 EXCHANGE: Row = {
     "stream": 0, "number": 0, "protocol": "http/1.1", "method": "GET", "host": "shop.example", "target": "/a",
-    "status": 200, "request_ns": MS, "wait_ns": 40 * MS, "response_bytes": 900, "inferred": False,
+    "status": 200, "status_text": "200", "request_ns": MS, "wait_ns": 40 * MS, "response_bytes": 900, "inferred": False,
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ next; both have the command that shows more. What is to be typed stands on one l
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -17,19 +18,23 @@ STYLES = {"serious": "bold red", "warning": "bold yellow", "note": "bold"}
 STATES = {"nobody served": "bold red", "healthy": "bold green"}
 """Colours of states; the others have none."""
 _LABEL = 9
+"""Columns of the severity."""
 _LEAST_TITLE = 30
 """Columns of a title that is cut for the sake of its server."""
-"""Columns of the severity."""
 
 
-def answer_lines(answer: Verdict, width: int, *, most: int | None = None, full: int | None = None) -> Iterator[Text]:
+def answer_lines(
+    answer: Verdict, width: int, *, most: int | None = None, full: int | None = None, wide: int = 2
+) -> Iterator[Text]:
     """Give the lines.
 
     Args:
         answer: What to tell.
         width: Columns.
         most: Lines of one text; whatever is longer is cut, but for what to change and to type. None: nothing is.
-        full: Rows with all their lines, the first ones; of the others, the first line. None: all.
+        full: Rows with all their lines, the first ones; of the others, the first line, and what a serious finding
+            changes. None: all.
+        wide: Commands that may be wider than a line: 2 of one connection and of all findings, 1 of one connection.
     """
     if answer.state != "nobody served" or not answer.entries:
         yield Text(_waited(answer), "bold")
@@ -40,6 +45,8 @@ def answer_lines(answer: Verdict, width: int, *, most: int | None = None, full: 
                 yield Text(line, STATES.get(answer.state, ""))
             continue
         rows += 1
+        if not wide and cell_len(entry.command) > width - _LABEL:
+            entry = replace(entry, command="")
         yield from _entry(entry, width, most, typed, is_full=full is None or rows <= full)
     if answer.rest_ns:
         share = format_share(answer.rest_ns, answer.waited_ns)
@@ -52,7 +59,7 @@ def answer_lines(answer: Verdict, width: int, *, most: int | None = None, full: 
     if answer.left:
         titles = dict.fromkeys(one.title for one in answer.left)
         yield from _labelled("besides", f"{answer.more}: {'; '.join(titles)}", width, most)
-    if answer.command:
+    if answer.command and (wide > 1 or cell_len(answer.command) <= width - _LABEL):
         yield from _typed("in full", answer.command)
 
 
@@ -79,6 +86,8 @@ def _entry(entry: Entry, width: int, most: int | None, typed: set[str], *, is_fu
     label = (f"{entry.severity or entry.kind:<{_LABEL}}", STYLES.get(entry.severity, "bold"))
     yield Text.assemble(label, both_ends(Text(first), cost, room))
     if not is_full:
+        if entry.change and entry.severity == "serious":
+            yield from _labelled("", f"change: {entry.change}", width, None)
         return
     for line in others:
         yield Text.assemble(" " * _LABEL, line)

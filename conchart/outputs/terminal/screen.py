@@ -26,8 +26,8 @@ LINES = 40
 """Of a screen."""
 _ANSWER = 16
 """Lines of the answer at most: texts that are too long for it are cut, and the smaller rows have their first line."""
-_SHORTER = ((3, 4), (2, 4), (1, 4), (1, 3), (1, 2), (1, 1))
-"""Ever shorter answers: lines of a text, rows with all their lines."""
+_SHORTER = ((3, 4, 2), (2, 4, 2), (1, 4, 2), (1, 4, 1), (1, 3, 1), (1, 2, 1), (1, 1, 1), (1, 1, 0))
+"""Ever shorter answers: lines of a text, rows with all their lines, commands that are wider than a line."""
 _FACTS = 5
 """Lines of what was captured."""
 _SERVERS = 12
@@ -40,8 +40,8 @@ _QUERIES = 3
 """Lines of what stores were asked, where there is room."""
 _PLACES = 8
 """Lines of what several places tell, where there is room."""
-_LEAST_PLACES = 3
-"""Lines of it in any case: the first server's time."""
+_LEAST_PLACES = 5
+"""Lines of it in any case: the first server's time, and what happened first on the way."""
 _LOGS = 5
 """Lines of what access logs say."""
 _COMPARED = 2
@@ -55,15 +55,17 @@ _LABEL = 9
 def first_screen(report: Report, width: int, *, colours: bool, options: DrawOptions) -> list[Text]:
     """Give the lines: no more than ``LINES`` from 80 columns on."""
     answer = report.verdict if options.findings else report.verdict.unsaid
-    top = _first_that_fits(
-        (list(answer_lines(answer, width, most=most, full=full)) for most, full in _SHORTER),
-        _ANSWER - (_LEAST_PLACES if report.have_places else 0),
-        width,
-    )
     logged = list(_section(LOGGED, islice(log_lines(report, width, most=_COMPARED, brief=True), _LOGS)))
     told = 1 if logged or report.have_places else 3
     bottom = _first_that_fits((list(_facts(report, width, most)) for most in range(told, 0, -1)), _FACTS, width)
-    left = LINES - _height(top, width) - len(bottom) - len(logged) - 1
+    left = LINES - len(bottom) - len(logged) - 1
+    least_placed = _TITLE + _LEAST_PLACES if report.have_places else 0
+    top = _first_that_fits(
+        (list(answer_lines(answer, width, most=most, full=full, wide=wide)) for most, full, wide in _SHORTER),
+        min(_ANSWER, left - _BELOW - least_placed),
+        width,
+    )
+    left -= _height(top, width)
     placed = max(_LEAST_PLACES, min(_PLACES, left - _BELOW - _TITLE))
     between = [*_section(PLACES, islice(place_lines(report, width, most=1), placed)), *logged]
     left -= len(between) - len(logged)

@@ -59,7 +59,8 @@ def test_rows_are_those_of_the_connection_in_the_order_of_time() -> None:
         {"stream": stream, "kind": "wait", "start_at": at, "end_at": at + 1} for stream, at in ((0, 5), (0, 2), (7, 1))
     ]
     exchanges = [
-        {"stream": 0, "number": number, "protocol": "dns", "status": 3, "outcome": "unknown"} for number in (1, 0)
+        {"stream": 0, "number": number, "protocol": "dns", "status": 3, "status_text": "NXDOMAIN", "outcome": "unknown"}
+        for number in (1, 0)
     ]
     found = only(kept(1, phases=phases, exchanges=exchanges))
     assert [row["start_at"] for row in found.phases] == [2, 5]

@@ -63,14 +63,13 @@ def test_a_finished_before_the_last_one_says_no_more() -> None:
 def test_the_wait_lies_between_the_last_byte_of_a_request_and_the_first_of_its_response(
     name: str, part: str, told: str
 ) -> None:
-    row = {"protocol": "http/1.1", "method": "GET"}
+    row = {"protocol": "http/1.1", "method": "GET", "needless": False}
     assert meaning(Cargo(name=name, part=part, row=row), "client") == told
 
 
 def test_what_servers_do_not_answer_is_not_waited_for() -> None:
-    assert (
-        meaning(Cargo(name="request", row={"protocol": "mysql", "method": "Quit"}), "client") == "Nothing answers it."
-    )
+    row = {"protocol": "mysql", "method": "Quit", "needless": True}
+    assert meaning(Cargo(name="request", row=row), "client") == "Nothing answers it."
     assert meaning(Cargo(name="request", row=None), "client") == "With its last byte, the wait begins."
 
 
