@@ -269,6 +269,7 @@ def story(told_story: Path) -> Iterator[Trace]:
     database = duckdb.connect(":memory:")
     database.execute(f"ATTACH '{told_story}' AS told (READ_ONLY); COPY FROM DATABASE told TO memory; DETACH told")
     with Trace(database) as trace:
+        trace.commands = commands(["story.pcap"], "")
         yield trace
 
 
