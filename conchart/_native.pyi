@@ -45,7 +45,7 @@ def read_capture(
     keylogs: list[str],
     progress: Callable[[int, int], None] | None,
     watch: Callable[[list[tuple[str, object]]], int] | None,
-    sightings: bool = False,
+    place_packets: bool = False,
     steps: Sequence[tuple[int, int]] = ...,
 ) -> tuple[int, list[tuple[IPv4Address | IPv6Address, IPv4Address | IPv6Address, int, int, bool]]]:
     """Read whole captures into tables.
@@ -182,8 +182,8 @@ def pair_lines(said: object, seen: object, clock: tuple[int, int, int]) -> objec
 class Crossings:
     """The packets of several places, and which are the same."""
 
-    def __new__(cls, sightings: Sequence[Sequence[object]]) -> Self:
-        """Take the batches of ``sightings`` that were read at each place."""
+    def __new__(cls, place_packets: Sequence[Sequence[object]]) -> Self:
+        """Take the batches of ``place_packets`` that were read at each place."""
 
     def of_streams(self, streams: Sequence[tuple[int, int]]) -> object:
         """Give a batch: what tells the packets of these streams (place, number there) from others.
@@ -263,7 +263,7 @@ class Crossings:
         """
 
     def told(self, streams: object, befores: Sequence[int], clocks: Sequence[Sequence[tuple[int, int, int]]]) -> object:
-        """Give the rows of the table ``sightings``, which can be read once; ``place`` is its number from 1.
+        """Give the rows of the table ``place_packets``, which can be read once; ``place`` is its number from 1.
 
         Args:
             streams: Rows that speak Arrow, with ``path``, ``stream``, the number of its row, and whether client and
@@ -273,13 +273,15 @@ class Crossings:
                 then, how much faster it runs, in parts per 10⁹. None where it shows what the reference does.
         """
 
-def divide_turns(places: list[str], sightings: object, stops: object, losses: object, asked: object) -> list[object]:
+def divide_turns(
+    places: list[str], place_packets: object, stops: object, losses: object, asked: object
+) -> list[object]:
     """Divide the turns of connections into the parts that hosts and paths have.
 
     Args:
         places: Their names. All rows that are given have the number of a place in ``place``, from 0 on.
-        sightings: Rows that speak Arrow: of ``sightings``, with ``by_client`` in place of ``sender``, and ``says``: a
-            packet carries bytes, SYN or FIN.
+        place_packets: Rows that speak Arrow: of ``place_packets``, with ``by_client`` in place of ``sender``, and
+            ``says``: a packet carries bytes, SYN or FIN.
         stops: Of each connection and place: ``position``; ``tells``: its capture tells of the connection; ``ack_at``;
             both initial sequence numbers; ``at_server`` and ``at_client``, where the place of a proxy alone saw it.
         losses: With ``frame``.

@@ -24,7 +24,7 @@ def documented() -> dict[str, dict[str, str]]:
     tables: dict[str, dict[str, str]] = {}
     columns: dict[str, str] = {}
     for line in (ROOT / "docs/tables.md").read_text(encoding="utf-8").splitlines():
-        if heading := re.match(r"## (\w+)", line):
+        if heading := re.match(r"## (\w+) —", line):
             columns = tables.setdefault(heading[1], {})
         elif (row := re.match(r"\| ([\w, ]+) \| ([A-Z]+(?:\[\])?) \|", line)) is not None:
             names = row[1].split(", ")

@@ -12,6 +12,7 @@ import pytest
 
 import conchart
 from conchart import Trace, _native
+from conchart.labels.commands import commands
 from conchart.store import tables
 from conchart.store.schema import TABLE_BY_NAME, TABLES
 from tests.conftest import ROOT, T0, Batch, Core, empty_trace
@@ -204,7 +205,7 @@ def test_read_without_choices_asks_for_everything(story_core: list[dict[str, obj
     absent = {name: value for name, value in story_core[0].items() if value is None or value is False}
     assert set(absent) == {
         "compile_filter", "start", "end", "start_relative", "end_relative", "count", "explained", "progress", "watch",
-        "sightings",
+        "place_packets",
     }  # fmt: skip
 
 
@@ -271,6 +272,7 @@ def test_saved_trace_opens_again_with_the_same_tables(story: Trace, tmp_path: Pa
                 again.sql(f"FROM {table} ORDER BY ALL").fetchall() == story.sql(f"FROM {table} ORDER BY ALL").fetchall()
             )
         again.write(tmp_path / "again.json")
+    story.commands = commands([str(tmp_path / "a'b.duckdb")], "", explains=False)
     story.write(tmp_path / "story.json")
     assert json.loads((tmp_path / "again.json").read_text()) == json.loads((tmp_path / "story.json").read_text())
 

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from conchart.analysis import behalf, changes, hops, whereabouts
+from conchart.analysis import behalf, changes, hops, phase_places
 from conchart.analysis import vantage as vantage_steps
 from conchart.analysis.behalf import find_behalf
 from conchart.analysis.changes import compare_places
 from conchart.analysis.checks import find_checks
+from conchart.analysis.expected_log_lines import log_exchanges
 from conchart.analysis.findings import pricing as findings
 from conchart.analysis.findings.pricing import find
 from conchart.analysis.findings.rule import Rule
 from conchart.analysis.hops import link_hops
 from conchart.analysis.keys import cover
-from conchart.analysis.logged import log_exchanges
 from conchart.analysis.losses import find_losses
+from conchart.analysis.phase_places import place_phases
 from conchart.analysis.quality import appraise
 from conchart.analysis.races import find_races
 from conchart.analysis.servers import describe_servers
@@ -32,7 +33,6 @@ from conchart.analysis.splits import split_waits
 from conchart.analysis.unjudged import tell_unjudged
 from conchart.analysis.vantage import locate
 from conchart.analysis.waits import charge_servers, count_waits, explain_phases, find_owners, time_servers
-from conchart.analysis.whereabouts import place_phases
 from conchart.reading.knowledge import Vantage
 from conchart.store.steps import Step
 from conchart.store.tables import Tables
@@ -84,7 +84,7 @@ def plan(
     logging = _Part(
         work=log_exchanges,
         reads=("connections", "handshakes", "exchanges", "links"),
-        writes=("logged",),
+        writes=("expected_log_lines",),
         once=True,
     )
     parts = (
@@ -95,15 +95,15 @@ def plan(
             forget=vantage_steps.FORGET,
         ),
         _Part(work=find_sights, reads=("connections",), writes=("connections.same_as",)),
-        _Part(work=explain_phases, reads=("phases", "stalls", "handshakes", "exchanges"), writes=("stalled",)),
+        _Part(work=explain_phases, reads=("phases", "stalls", "handshakes", "exchanges"), writes=("phase_stalls",)),
         _Part(
             work=count_waits,
-            reads=("connections", "connections.same_as", "exchanges", "phases", "stalled", "races"),
+            reads=("connections", "connections.same_as", "exchanges", "phases", "phase_stalls", "races"),
             writes=("connections.waited_ns",),
         ),
         _Part(
             work=charge_servers,
-            reads=("connections", "exchanges", "phases", "stalled", "races", "on_behalf"),
+            reads=("connections", "exchanges", "phases", "phase_stalls", "races", "on_behalf"),
             writes=("times",),
             once=True,
         ),
@@ -116,13 +116,13 @@ def plan(
         ),
         _Part(
             work=time_servers,
-            reads=("captures", "connections", "exchanges", "stalled"),
+            reads=("captures", "connections", "exchanges", "phase_stalls"),
             writes=("exchanges.service_ns",),
         ),
         _Part(
             work=partial(find_owners, thresholds=thresholds),
             reads=(
-                *("captures", "connections", "exchanges", "phases", "handshakes", "stalled", "races", "links"),
+                *("captures", "connections", "exchanges", "phases", "handshakes", "phase_stalls", "races", "links"),
                 "on_behalf",
             ),
             writes=("wait_owners",),
@@ -136,21 +136,21 @@ def plan(
             once=True,
         ),
         _Part(work=find_races, reads=("connections", "handshakes", "exchanges"), writes=("races",), once=True),
-        _Part(work=find_losses, reads=("captures", "places", "sightings", "paths"), writes=("losses",)),
+        _Part(work=find_losses, reads=("captures", "places", "place_packets", "paths"), writes=("losses",)),
         _Part(
             work=compare_places,
-            reads=("connections", "handshakes", "places", "sightings", "paths", "links"),
+            reads=("connections", "handshakes", "places", "place_packets", "paths", "links"),
             writes=("changes", "disorders"),
             forget=changes.FORGET,
         ),
         _Part(
             work=place_phases,
             reads=(
-                *("captures", "connections", "exchanges", "phases", "stalled"),
-                *("places", "sightings", "paths", "clocks", "losses", "links"),
+                *("captures", "connections", "exchanges", "phases", "phase_stalls"),
+                *("places", "place_packets", "paths", "clocks", "losses", "links"),
             ),
-            writes=("whereabouts", "crossings"),
-            forget=whereabouts.FORGET,
+            writes=("phase_places", "crossings"),
+            forget=phase_places.FORGET,
         ),
         _Part(work=split_waits, reads=("connections", "exchanges", "links"), writes=("splits",), once=True),
         _Part(
@@ -173,13 +173,13 @@ def plan(
             work=appraise,
             reads=(
                 *("captures", "captures.vantage", "connections", "connections.same_as", "exchanges", "phases"),
-                *("stalled", "races", "on_behalf", "checks", "coverage", "spans"),
+                *("phase_stalls", "races", "on_behalf", "checks", "coverage", "spans"),
             ),
             writes=("remarks",),
         ),
         _Part(
             work=tell_unjudged,
-            reads=("connections", "handshakes", "exchanges", "phases", "stalled", "races", "on_behalf", "remarks"),
+            reads=("connections", "handshakes", "exchanges", "phases", "phase_stalls", "races", "on_behalf", "remarks"),
             writes=("unjudged",),
             once=True,
         ),
@@ -194,7 +194,7 @@ def plan(
             thresholds=thresholds,
         ),
         reads=tuple(dict.fromkeys(everything)),
-        writes=("findings", "explained"),
+        writes=("findings", "explained_waits"),
         forget=findings.FORGET,
         once=True,
     )
@@ -208,7 +208,7 @@ def _joining() -> _Part:
 
     return _Part(
         work=joining.join_logs,
-        reads=("captures", "connections", "handshakes", "exchanges", "links", "logged"),
+        reads=("captures", "connections", "handshakes", "exchanges", "links", "expected_log_lines"),
         # Columns stand for the rest of their tables, whose rows are those of the files.
         writes=("logs.matched", "log_lines.stream", "log_times", "log_differences", "exchanges.from_log"),
         forget=joining.FORGET,

@@ -1,6 +1,6 @@
 """What was changed on the way between two places, and which packets came in another order, twice or needlessly.
 
-In: ``sightings``, ``paths``, ``connections``, ``handshakes``, ``links``. Out: the tables ``changes`` and ``disorders``.
+In: ``place_packets``, ``paths``, ``connections``, ``handshakes``, ``links``. Out: ``changes`` and ``disorders``.
 
 Both compare the same packet at two neighbouring places. A SYN that lost options is the same packet, too
 (``places.matching``). A handshake is split where another SYN-ACK reached the client than the server sent, sooner than
@@ -17,7 +17,7 @@ _LIKE = """
     HAVING count(*) > 1 AND (sum(lacking + overtaken) > 0 OR count(DISTINCT isn_client) > 1
         OR count(DISTINCT isn_server) > 1 OR bool_or(varies));
     CREATE OR REPLACE TEMP TABLE compared AS
-    FROM sightings WHERE packet IS NOT NULL AND (contains(flags, 'S') OR stream IN (FROM unlike))
+    FROM place_packets WHERE packet IS NOT NULL AND (contains(flags, 'S') OR stream IN (FROM unlike))
 """
 
 _NEIGHBOURS = "paths one JOIN paths other ON other.stream = one.stream AND other.position = one.position + 1"
@@ -213,7 +213,7 @@ _OVERTAKEN = """
 # Whose bytes the last place on the way had already: those of one packet, or of several that were new then.
 _NEEDLESS = """
     CREATE OR REPLACE TEMP TABLE repeating AS
-    FROM sightings WHERE packet IS NOT NULL AND stream IN (SELECT stream FROM paths WHERE late > 0);
+    FROM place_packets WHERE packet IS NOT NULL AND stream IN (SELECT stream FROM paths WHERE late > 0);
     INSERT INTO disorders BY NAME
     WITH ends AS (
         SELECT stream, 'client' AS sender, arg_min(place, position) AS from_place, arg_max(place, position) AS to_place

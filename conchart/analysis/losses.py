@@ -1,6 +1,6 @@
 """Which packets got lost between two places that captured.
 
-In: ``captures``, ``sightings``, ``paths``. Out: the table ``losses``.
+In: ``captures``, ``place_packets``, ``paths``. Out: the table ``losses``.
 
 A packet is lost between two places if the one that it passes first saw it and the next one did not, while that one was
 capturing. It was there all the same, and only its capture is incomplete, if a place behind saw it, or its bytes were
@@ -44,7 +44,7 @@ _LOST = """
         SELECT stream, sender, packet, frame, seen_at, flags, seq, ack, bytes, place,
             if(sender = 'client', position, -position) AS leg,
             lead(place) OVER of_stream AS to_place, lead(bytes) OVER of_stream AS to_bytes
-        FROM sightings JOIN (
+        FROM place_packets JOIN (
             SELECT stream, place, position FROM paths WHERE stream IN (SELECT stream FROM following)
         ) USING (stream, place)
         WINDOW of_stream AS (
@@ -59,11 +59,11 @@ _LOST = """
             AND travelled.seen_at BETWEEN capturing.first_at AND capturing.last_at),
     -- Bytes that the next place has in segments of other lengths.
     other_segments AS (
-        SELECT stream, sender, place, seq, bytes, packet FROM sightings
+        SELECT stream, sender, place, seq, bytes, packet FROM place_packets
         WHERE bytes > 0 AND seq IS NOT NULL AND (stream, sender, place) IN (
             SELECT (stream, sender, next) FROM missed WHERE bytes > 0)
             AND packet NOT IN (
-                SELECT packet FROM sightings WHERE packet IS NOT NULL AND stream IN (SELECT stream FROM missed)
+                SELECT packet FROM place_packets WHERE packet IS NOT NULL AND stream IN (SELECT stream FROM missed)
                 GROUP BY packet, bytes HAVING count(*) > 1)),
     -- By blocks: each is compared with few others.
     laid AS (
@@ -96,11 +96,11 @@ _LOST = """
         WHERE missed.bytes = 0 OR coalesce(covered.bytes, 0) < missed.bytes),
     sent_again AS (
         SELECT DISTINCT gone.stream, gone.frame
-        FROM gone JOIN sightings other ON other.stream = gone.stream AND other.sender = gone.sender
+        FROM gone JOIN place_packets other ON other.stream = gone.stream AND other.sender = gone.sender
             AND other.place = gone.place AND other.seq = gone.seq AND other.frame <> gone.frame
         WHERE other.bytes > 0),
     acknowledged AS (
-        SELECT stream, sender, max(ack) AS ack FROM sightings
+        SELECT stream, sender, max(ack) AS ack FROM place_packets
         WHERE contains(flags, 'A') AND stream IN (SELECT stream FROM missed) GROUP BY ALL)
     SELECT gone.stream, gone.sender, gone.place AS from_place, next AS to_place, gone.frame, seen_at, flags, gone.seq,
         gone.bytes,

@@ -1,6 +1,6 @@
 """How good the capture is: what is wrong with it, and by how much. ``labels/quality.py`` has the sentences.
 
-In: captures, connections, exchanges, phases, stalled, on_behalf, checks, coverage, spans.
+In: captures, connections, exchanges, phases, phase_stalls, on_behalf, checks, coverage, spans.
 Out: the table ``remarks``, in the order in which they matter.
 """
 

@@ -62,7 +62,7 @@ SENDERS = {
     "records": {"start_at": "sender", "end_at": "sender"},
     "messages": {"start_at": "sender", "end_at": "sender"},
     "exchange_messages": {"start_at": "sender", "end_at": "sender"},
-    "sightings": {"seen_at": "sender"},
+    "place_packets": {"seen_at": "sender"},
     "quic_frames": {"seen_at": "sender"},
     "http3_frames": {"seen_at": "sender"},
 }
@@ -164,7 +164,7 @@ def _each_by_itself(table: str) -> str:
     return f"SELECT * EXCLUDE (of_client, of_server) REPLACE ({instants}) FROM {table} JOIN shifts USING (stream)"
 
 
-_SINGLE = ("packets", "records", "messages", "exchange_messages", "sightings", "quic_frames", "http3_frames")
+_SINGLE = ("packets", "records", "messages", "exchange_messages", "place_packets", "quic_frames", "http3_frames")
 """Tables of what one side sent, row by row."""
 
 _MOVED = {

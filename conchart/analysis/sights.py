@@ -78,9 +78,9 @@ def find_sights(tables: Tables) -> None:
     tables.execute(_SIGHTS)
 
 
-_OF_STREAMS = ("exchanges", "handshakes", "phases", "stalled", "stalls")
+_OF_STREAMS = ("exchanges", "handshakes", "phases", "phase_stalls", "stalls")
 """Tables whose rows are of a connection, besides ``connections``."""
-_OF_ALL_SIGHTS = ("changes", "crossings", "disorders", "losses", "remarks", "whereabouts")
+_OF_ALL_SIGHTS = ("changes", "crossings", "disorders", "losses", "remarks", "phase_places")
 """Tables that are worked out from second sights, too."""
 
 

@@ -1,7 +1,7 @@
 """What the capture does not let anybody judge, why, and how much waiting that is.
 
-``labels/unjudged.py`` has the sentences. In: connections, handshakes, exchanges, phases, stalled, on_behalf, remarks.
-Out: the table ``unjudged``; no row where all was judged.
+``labels/unjudged.py`` has the sentences. In: connections, handshakes, exchanges, phases, phase_stalls, on_behalf,
+remarks. Out: the table ``unjudged``; no row where all was judged.
 
 What rules need decides: no rule judges a connection with missing bytes, or with one direction only (``setups`` and the
 evidence made of it leave both out); openings need the TCP handshake; what depends on the content of messages (status,

@@ -1,6 +1,6 @@
 """Where the time went, and whose it was: what stalls explain of each phase, and what users waited for.
 
-In: connections, phases, handshakes, exchanges, stalls, links, on_behalf. Out: tables ``stalled``, ``times``,
+In: connections, phases, handshakes, exchanges, stalls, links, on_behalf. Out: tables ``phase_stalls``, ``times``,
 ``wait_owners``, ``connections.waited_ns``, ``exchanges.service_ns``.
 
 ``USERS_WAITS`` is the definition of what users waited; ``docs/phases.md`` says it in words. Every other number that is
@@ -22,7 +22,7 @@ MOST_PAIRS = 10_000
 # Where there are more, that would take hours: phases touch, stalls do not overlap, and so a stall lies over the phases
 # from the first that ends after it begins to the last that begins before it ends.
 _EXPLAIN = f"""
-    INSERT INTO stalled BY NAME
+    INSERT INTO phase_stalls BY NAME
     WITH tiles AS (SELECT stream, exchange, kind AS phase, start_at, end_at FROM phases WHERE end_at > start_at),
     lasting AS (FROM stalls WHERE end_at > start_at),
     many AS (
@@ -62,7 +62,7 @@ OPENED_AHEAD_NS = 1_000_000_000
 """A connection that rested so long before its ClientHello was not opened for what it carries."""
 # A ClientHello needs nothing of the server's: from the TCP handshake on, the client has it to send.
 _LATE_HELLOS = f"""
-    INSERT INTO stalled BY NAME
+    INSERT INTO phase_stalls BY NAME
     SELECT idle.stream, start_at, end_at, number AS exchange, 'idle' AS phase, 'sender' AS kind, 'hello' AS detail,
         'client' AS side, 'client' AS owner, start_frame, end_frame, 0.9 AS confidence
     FROM (
@@ -71,7 +71,7 @@ _LATE_HELLOS = f"""
     JOIN (SELECT stream, end_at AS start_at FROM phases WHERE kind = 'syn') USING (stream, start_at)
     JOIN (SELECT stream, hello_at AS end_at FROM handshakes WHERE number = 0) USING (stream, end_at)
     LEFT JOIN (SELECT stream, min(number)::INTEGER AS number FROM exchanges GROUP BY stream) USING (stream)
-    WHERE stream NOT IN (SELECT stream FROM stalled WHERE phase = 'idle' AND start_at < idle.end_at)
+    WHERE stream NOT IN (SELECT stream FROM phase_stalls WHERE phase = 'idle' AND start_at < idle.end_at)
 """
 
 WAITED = tuple(phase.name for phase in PHASES if phase.waited)
@@ -80,7 +80,7 @@ WAITS = f"""(
         SELECT stream, exchange, kind::VARCHAR AS phase, start_at, end_at FROM phases
         WHERE kind IN {WAITED} AND end_at > start_at
         UNION ALL
-        SELECT stream, exchange, phase::VARCHAR, start_at, end_at FROM stalled WHERE phase = 'idle')
+        SELECT stream, exchange, phase::VARCHAR, start_at, end_at FROM phase_stalls WHERE phase = 'idle')
     WHERE NOT {IS_TURN})"""
 """SQL: the stretches in which somebody waited, of connections that were served. Those of a connection do not overlap.
 
@@ -106,7 +106,7 @@ _CHARGE = f"""
         SELECT stream, exchange, kind::VARCHAR AS phase, NULL AS kind, NULL AS detail, end_at - start_at AS ns
         FROM phases
         UNION ALL
-        SELECT stream, exchange, phase::VARCHAR, kind, {DETAIL}, end_at - start_at FROM stalled),
+        SELECT stream, exchange, phase::VARCHAR, kind, {DETAIL}, end_at - start_at FROM phase_stalls),
     judged AS (
         SELECT server_ip, server_port, phase, kind, detail, ns, {SERVED} AND NOT {IS_TURN} AS served,
             {OF_USERS} AS of_users
@@ -138,7 +138,7 @@ _SERVE = f"""
         WITH held AS (
             SELECT stream, start_at, end_at, coalesce(sum(end_at - start_at) OVER (
                 PARTITION BY stream ORDER BY start_at ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before_ns
-            FROM stalled WHERE phase = 'wait' AND (detail IN ('ack', 'spurious')) IS NOT TRUE)
+            FROM phase_stalls WHERE phase = 'wait' AND (detail IN ('ack', 'spurious')) IS NOT TRUE)
         SELECT exchanges.stream, number, greatest(wait_ns - way_ns
             - coalesce(till.before_ns + least(response_at, till.end_at) - till.start_at, 0)
             + coalesce(since.before_ns + least(request_done_at, since.end_at) - since.start_at, 0), 0)::BIGINT AS ns
@@ -168,7 +168,7 @@ _PARTED = f"""
         FROM handshakes GROUP BY stream),
     told AS (
         SELECT stream, exchange, phase::VARCHAR AS phase, owner::VARCHAR AS owner, end_at - start_at AS ns
-        FROM stalled WHERE phase IN {(*WAITED, "idle")} AND NOT {IS_TURN} AND {OF_USERS}),
+        FROM phase_stalls WHERE phase IN {(*WAITED, "idle")} AND NOT {IS_TURN} AND {OF_USERS}),
     handed AS (
         SELECT stream, exchange, proxy_ns, wait_ns
         FROM (
@@ -212,7 +212,7 @@ _OWN = f"""
 # time tells what some finding was paid for, in which phase and stall. What no stall explains of it belongs to its
 # owners in the shares that they have of the whole: rounded sums of these shares make the parts add up.
 _EXPLAINED = f"""
-    INSERT INTO explained BY NAME
+    INSERT INTO explained_waits BY NAME
     WITH {_PARTED.format(connections="FROM connections SEMI JOIN paid ON stream = paid.user_stream")},
     events AS (
         SELECT stream, unnest([start_at, end_at]) AS instant,
@@ -221,7 +221,7 @@ _EXPLAINED = f"""
         FROM {USERS_WAITS} SEMI JOIN (FROM users) USING (stream)
         UNION ALL
         SELECT stream, unnest([start_at, end_at]), NULL, unnest([owner::VARCHAR, '']), 0, unnest([2, 1])
-        FROM stalled SEMI JOIN (FROM users) USING (stream)
+        FROM phase_stalls SEMI JOIN (FROM users) USING (stream)
         WHERE phase IN {(*WAITED, "idle")} AND end_at > start_at AND NOT {IS_TURN} AND {OF_USERS}
         UNION ALL
         SELECT user_stream, unnest([start_at, end_at]), NULL, NULL, unnest([1, -1]), 0
@@ -257,7 +257,7 @@ _EXPLAINED = f"""
 
 
 def explain_phases(tables: Tables) -> None:
-    """Fill ``stalled``: pieces of time in which one phase and one stall of a connection lie over each other.
+    """Fill ``phase_stalls``: pieces of time in which one phase and one stall of a connection lie over each other.
 
     A ClientHello that comes late is told as one that its sender deferred.
     """
@@ -291,7 +291,7 @@ def find_owners(tables: Tables, *, thresholds: Mapping[str, float]) -> None:
 
 
 def explain_waits(tables: Tables, ids: Iterable[int], thresholds: Mapping[str, float]) -> None:
-    """Fill ``explained``: the part of each row of ``wait_owners`` that lies in what users waited for some finding.
+    """Fill ``explained_waits``: of each row of ``wait_owners``, the part that users waited for some finding.
 
     Args:
         tables: Of the trace; ``paid`` has what users waited for which finding.

@@ -8,12 +8,12 @@ from typing import Literal
 
 _TELLING = ("ack", "challenged", "delayed-ack", "hello", "late-ack", "refused", "spurious", "unaccepted")
 DETAIL = f"CASE WHEN detail IN {_TELLING} THEN detail END"
-"""SQL, of ``stalls`` and ``stalled``: what makes other words necessary for a kind."""
+"""SQL, of ``stalls`` and ``phase_stalls``: what makes other words necessary for a kind."""
 LISTED = """(
     FROM stalls UNION ALL BY NAME
     SELECT stream, kind, detail, side, start_at, end_at, side AS start_by, side AS end_by, start_frame, end_frame,
         confidence
-    FROM stalled WHERE detail = 'hello')"""
+    FROM phase_stalls WHERE detail = 'hello')"""
 """SQL: what is drawn and listed as stalls. A late ClientHello is no stall of the capture's, but users wait for it."""
 
 

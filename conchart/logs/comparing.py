@@ -1,6 +1,6 @@
 """What a log says of a request beside what the wire says, and what explains the difference.
 
-In: ``log_pairs``, ``log_lines``, exchanges, connections, handshakes, ``logged``. Out: ``log_times`` and
+In: ``log_pairs``, ``log_lines``, exchanges, connections, handshakes, ``expected_log_lines``. Out: ``log_times`` and
 ``log_differences``.
 """
 
@@ -15,7 +15,8 @@ _TIMES = """
             {wire} AS wire_ns
         FROM log_pairs JOIN log_lines USING (log, line)
         JOIN exchanges ON exchanges.stream = log_pairs.stream AND number = log_pairs.exchange
-        LEFT JOIN logged ON logged.stream = log_pairs.stream AND logged.exchange = log_pairs.exchange
+        LEFT JOIN expected_log_lines AS expected
+            ON expected.stream = log_pairs.stream AND expected.exchange = log_pairs.exchange
         WHERE log = {log})
     WHERE logged_ns IS NOT NULL
 """

@@ -34,7 +34,7 @@ class Field:
     name: str = ""
     """Of a duration: as the server calls it."""
     wire: str = ""
-    """Of a duration: the column of ``logged`` that says the same from the packets."""
+    """Of a duration: the column of ``expected_log_lines`` that says the same from the packets."""
     total: bool = False
     """Of a duration: the whole request, as the server counts it."""
     instant: Literal["start", "end"] = "end"
@@ -211,7 +211,7 @@ WIRES = {
     for field in fields.values()
     if field.name
 }
-"""Of each duration: the column of ``logged`` that says the same, and whether it is that of the whole request."""
+"""Of each duration: the column of ``expected_log_lines`` that says the same; whether it is of the whole request."""
 TOTALS = tuple(name for name, (_, total) in WIRES.items() if total)
 _ENVOY_REQUEST = (
     '[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% %RESPONSE_FLAGS% '

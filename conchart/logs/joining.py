@@ -1,7 +1,7 @@
 """Lines of access logs beside exchanges: who is about whom, and on which clock.
 
-In: ``logs``, ``log_lines``, exchanges, connections, links, ``logged``. Out: the columns of both that say which exchange
-a line is about, ``log_times``, ``log_differences``, and names of exchanges that encryption hides.
+In: ``logs``, ``log_lines``, exchanges, connections, links, ``expected_log_lines``. Out: the columns of both that say
+which exchange a line is about, ``log_times``, ``log_differences``, and names of exchanges that encryption hides.
 
 What a line says for certain makes groups: its id, its client, method, target, status. Inside a group, time, size and
 order decide (``native/src/correlate/lines``). A line has one exchange at most, and an exchange one line of each log.
@@ -44,7 +44,7 @@ _REQUESTS = """
         greatest(low_at, coalesce(response_done_at, least(fin_client_at, rst_at), closed_at)) AS high_at,
         fronts.server_ip IS NOT NULL OR (SELECT count(*) FROM fronts) = 0 AS of_front
     FROM exchanges JOIN connections USING (stream)
-    LEFT JOIN logged ON logged.stream = exchanges.stream AND exchange = exchanges.number
+    LEFT JOIN expected_log_lines ON expected_log_lines.stream = exchanges.stream AND exchange = exchanges.number
     LEFT JOIN fronts USING (server_ip, server_port)
     WHERE (kind IN ('web', 'rpc') OR protocol = 'tls') AND request_at IS NOT NULL
 """

@@ -25,7 +25,7 @@ def read_captures(
     detailed: int,
     keylog: Sequence[str] = (),
     steps: Sequence[tuple[int, int]] = (),
-    sightings: bool = False,
+    place_packets: bool = False,
     show: Show | None = None,
 ) -> tuple[int, list[Torn]]:
     """Read captures in one streaming pass.
@@ -38,7 +38,7 @@ def read_captures(
         detailed: Up to so many packets, all details of them are kept, also of those that ``options`` does not name.
         keylog: Files with secrets.
         steps: Where the clock was set: from which frame on it shows how much more. That is taken away.
-        sightings: Give the table ``sightings``, too.
+        place_packets: Give the table ``place_packets``, too.
         show: Who watches a growing capture.
 
     Returns:
@@ -59,7 +59,7 @@ def read_captures(
             keylogs=list(keylog),
             progress=options.progress,
             watch=show,
-            sightings=sightings,
+            place_packets=place_packets,
             steps=steps,
             **options.selection.bounds,
         )

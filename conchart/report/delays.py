@@ -1,6 +1,6 @@
 """How much longer than the fastest packet others took from one place to the next: queues on the way show so.
 
-In: the tables ``sightings``, ``paths``, ``losses``. Out: :class:`Delays`, one for each path and direction; nothing
+In: the tables ``place_packets``, ``paths``, ``losses``. Out: :class:`Delays`, one for each path and direction; nothing
 where nobody named places.
 
 A delay above the least one needs no offset of a clock, only that its drift is known.
@@ -69,15 +69,16 @@ _DELAYS = """
         SELECT stream, sender, place AS from_place, position,
             lead(place) OVER (PARTITION BY stream, sender ORDER BY if(sender = 'client', position, -position))
                 AS to_place
-        FROM (SELECT DISTINCT stream, sender, place FROM sightings WHERE packet IS NOT NULL) JOIN paths
+        FROM (SELECT DISTINCT stream, sender, place FROM place_packets WHERE packet IS NOT NULL) JOIN paths
             USING (stream, place)),
     took AS (
         SELECT from_place, to_place, ways.sender, position, left_at.seen_at,
             came.seen_at - left_at.seen_at AS ns
         FROM ways
-        JOIN sightings left_at ON left_at.stream = ways.stream AND left_at.place = from_place
+        JOIN place_packets left_at ON left_at.stream = ways.stream AND left_at.place = from_place
             AND left_at.sender = ways.sender
-        JOIN sightings came ON came.stream = ways.stream AND came.place = to_place AND came.packet = left_at.packet),
+        JOIN place_packets came ON came.stream = ways.stream AND came.place = to_place
+            AND came.packet = left_at.packet),
     above AS (
         SELECT from_place, to_place, sender, position, {place} // $bucket AS part,
             ns - min(ns) OVER (PARTITION BY from_place, to_place, sender) AS ns

@@ -1,7 +1,7 @@
 """What users waited, divided: what each finding costs, and what none explains, without remainder and overlap.
 
-In: findings, the tables ``servers``, ``wait_owners``, ``explained``, ``splits``, ``links``, and the rows behind the
-largest parts. Out: :class:`Unexplained`, which add up to what users waited together with what findings cost
+In: findings, the tables ``servers``, ``wait_owners``, ``explained_waits``, ``splits``, ``links``, and the rows behind
+the largest parts. Out: :class:`Unexplained`, which add up to what users waited together with what findings cost
 (``Finding.own_ns``).
 
 What no finding explains is divided by server, phase and owner; where places were named, by server and where it was
@@ -65,9 +65,9 @@ class Unexplained:
 _PARTS = f"""
     WITH parts AS (
         SELECT server_ip, server_port, phase::VARCHAR AS phase, owner::VARCHAR AS owner,
-            waited_ns - coalesce(explained.explained_ns, 0) AS ns,
-            coalesce(explained.explained_ns, 0) AS explained_ns
-        FROM wait_owners LEFT JOIN explained USING (server_ip, server_port, phase, owner)),
+            waited_ns - coalesce(explained_waits.explained_ns, 0) AS ns,
+            coalesce(explained_waits.explained_ns, 0) AS explained_ns
+        FROM wait_owners LEFT JOIN explained_waits USING (server_ip, server_port, phase, owner)),
     folded AS (
         SELECT phase, owner, sum(ns)::BIGINT AS ns, count(*) AS servers,
             if(servers = 1, any_value(server_ip), NULL) AS server_ip,
@@ -98,7 +98,7 @@ _WORST = f"""
         FROM phases JOIN ({_SERVED}) USING (stream) WHERE kind = $phase AND kind <> 'idle' AND {OF_USERS}
         UNION ALL
         SELECT stream, exchange, start_frame, end_at - start_at
-        FROM stalled JOIN ({_SERVED}) USING (stream)
+        FROM phase_stalls JOIN ({_SERVED}) USING (stream)
         WHERE phase = $phase AND phase = 'idle' AND {OF_USERS}),
     worst AS (
         FROM pieces ORDER BY 2 * ns < (SELECT max(ns) FROM pieces) OR stream IN (
@@ -117,7 +117,7 @@ _WORST = f"""
 """Is half of the time, or more, that of requests of which it is not sure that they are some? Then it is guessed."""
 _STALLED = f"""
     SELECT kind, {DETAIL} AS told_detail, sum(end_at - start_at)::BIGINT AS ns
-    FROM stalled JOIN ({_SERVED}) USING (stream) WHERE phase = $phase AND owner = $owner AND {OF_USERS}
+    FROM phase_stalls JOIN ({_SERVED}) USING (stream) WHERE phase = $phase AND owner = $owner AND {OF_USERS}
     GROUP BY ALL ORDER BY ns DESC, kind, told_detail LIMIT 1
 """
 _OPENED = f"""

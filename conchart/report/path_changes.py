@@ -1,7 +1,7 @@
 """What happened to packets on the way between two places: changed, overtaken, doubled, sent needlessly, in a queue.
 
-In: the tables ``changes``, ``disorders``, ``crossings``, ``sightings``, ``paths``. Out: a line of text for each pair of
-places and direction; none where nobody named places.
+In: the tables ``changes``, ``disorders``, ``crossings``, ``place_packets``, ``paths``. Out: a line of text for each
+pair of places and direction; none where nobody named places.
 """
 
 from collections.abc import Iterator
@@ -117,7 +117,7 @@ _QUEUED = f"""
     hops AS (
         SELECT place, lead(place) OVER way AS to_place, seen_at AS from_at, lead(seen_at) OVER way AS to_at,
             to_at - from_at AS ns, frame, lead(frame) OVER way AS to_frame
-        FROM sightings JOIN paths USING (stream, place) WHERE packet IS NOT NULL AND stream IN (FROM slow)
+        FROM place_packets JOIN paths USING (stream, place) WHERE packet IS NOT NULL AND stream IN (FROM slow)
         WINDOW way AS (PARTITION BY stream, packet ORDER BY if(sender = 'client', position, -position))),
     extra AS (SELECT hops.*, ns - least_ns AS queue_ns FROM hops JOIN usual USING (place, to_place)),
     -- A queue holds several packets at a time.

@@ -1,6 +1,6 @@
 """What captures of several places tell together: their clocks, where the time was spent, what got lost between them.
 
-In: the tables ``places``, ``clocks``, ``paths``, ``whereabouts``, ``losses``. Out: :class:`Clock`, :class:`Spent`,
+In: the tables ``places``, ``clocks``, ``paths``, ``phase_places``, ``losses``. Out: :class:`Clock`, :class:`Spent`,
 :class:`Lost`; nothing where nobody named places.
 """
 
@@ -210,11 +210,11 @@ TURNED = """
         told.kind = 'path' AND coalesce(there.position > back.position, false)
             OR told.kind = 'between' AND there.position IS NULL AS is_back,
         if(is_back, told.to_place, told.place) AS place, if(is_back, told.place, told.to_place) AS to_place
-    FROM whereabouts told
+    FROM phase_places told
     LEFT JOIN paths there ON there.stream = of_stream AND there.place = told.place
     LEFT JOIN paths back ON back.stream = of_stream AND back.place = told.to_place
 """
-"""Rows of ``whereabouts``, with both directions of a path as one way, from the client on.
+"""Rows of ``phase_places``, with both directions of a path as one way, from the client on.
 
 A clock's error adds to one direction and lacks in the other, which is marked: ``is_back``.
 """
@@ -226,7 +226,7 @@ _SPENT = f"""
             AND {OF_USERS}),
     totals AS (
         SELECT server_ip, server_port, sum(end_at - start_at)::BIGINT AS total_ns FROM waits
-        WHERE stream IN (SELECT stream FROM whereabouts) GROUP BY ALL),
+        WHERE stream IN (SELECT stream FROM phase_places) GROUP BY ALL),
     parts AS ({TURNED}),
     ways AS (
         SELECT server_ip, server_port, kind, place, to_place, sum(end_at - start_at)::BIGINT AS total_ns,
@@ -265,7 +265,7 @@ def losses(tables: Tables) -> Iterator[Lost]:
                 count(DISTINCT stream) AS streams, any_value(sender) AS sender
             FROM losses GROUP BY ALL)
         SELECT from_place, to_place, (
-            SELECT count(*) FROM sightings WHERE place = from_place AND sightings.sender = lost.sender
+            SELECT count(*) FROM place_packets WHERE place = from_place AND place_packets.sender = lost.sender
                 AND (stream IN (SELECT stream FROM paths WHERE place = to_place)
                     OR frame IN (SELECT frame FROM losses WHERE losses.to_place = lost.to_place))) AS packets,
             lost, uncaptured, frame, streams

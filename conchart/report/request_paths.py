@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from conchart.labels.printable import endpoint
+from conchart.report.phase_places import Where, phase_places
 from conchart.report.rows import Row, rows
-from conchart.report.whereabouts import Where, whereabouts
 from conchart.store.sql import OF_USERS
 from conchart.store.tables import Tables
 
@@ -100,7 +100,7 @@ class Journey:
 _LONGEST = f"""
     SELECT stream, exchange, wait_ns, request_at, response_done_at, method, target
     FROM (SELECT *, number AS exchange FROM exchanges)
-    WHERE {OF_USERS} AND stream IN (SELECT stream FROM whereabouts)
+    WHERE {OF_USERS} AND stream IN (SELECT stream FROM phase_places)
         AND wait_ns IS NOT NULL AND request_at IS NOT NULL AND response_done_at IS NOT NULL
     ORDER BY wait_ns DESC, stream, exchange LIMIT $most
 """
@@ -121,9 +121,9 @@ _CAUSED = """
 
 _ARROWS = """
     WITH mine AS (
-        SELECT stream, packet, frame, sightings.sender, bytes, flags, place, seen_at, depth, position,
+        SELECT stream, packet, frame, place_packets.sender, bytes, flags, place, seen_at, depth, position,
             request_frames, response_frames
-        FROM sightings JOIN caused USING (stream) JOIN paths USING (stream, place)
+        FROM place_packets JOIN caused USING (stream) JOIN paths USING (stream, place)
         WHERE (bytes > 0 OR contains(flags, 'S') OR contains(flags, 'F')) AND packet IS NOT NULL
         QUALIFY bool_or(seen_at BETWEEN from_at AND until_at) OVER (PARTITION BY stream, packet)),
     lost AS (SELECT frame, to_place FROM losses WHERE NOT captured_elsewhere)
@@ -140,7 +140,7 @@ _STAYS = """
     WITH changes AS (
         SELECT *, lag((kind, place, to_place, end_at)) OVER (ORDER BY start_at, end_at)
             IS DISTINCT FROM (kind, place, to_place, start_at) AS begins
-        FROM whereabouts WHERE stream = $stream AND exchange = $exchange),
+        FROM phase_places WHERE stream = $stream AND exchange = $exchange),
     numbered AS (SELECT *, count(*) FILTER (begins) OVER (ORDER BY start_at, end_at) AS stay FROM changes)
     SELECT kind, place, to_place, min(start_at) AS start_at, max(end_at) AS end_at,
         if(kind = 'path' AND bool_or(uncertainty_ns IS NULL), NULL, coalesce(sum(uncertainty_ns), 0)::BIGINT)
@@ -162,7 +162,7 @@ _LANES = """
     WITH wanted AS (
         SELECT stream, depth, true AS chosen FROM caused
         UNION ALL SELECT stream, 0, false FROM besides),
-    there AS (FROM sightings WHERE stream IN (SELECT stream FROM wanted)),
+    there AS (FROM place_packets WHERE stream IN (SELECT stream FROM wanted)),
     bounds AS (
         SELECT phases.stream, paths.place, position, depth, chosen, phases.kind, start_at, end_at,
             began.packet AS start_packet, ended.packet AS end_packet, began.sender AS start_by, ended.sender AS end_by
@@ -210,7 +210,7 @@ def _journey(tables: Tables, found: Row) -> Journey:
     lanes = list(_lanes(rows(tables, _LANES, window | {"margin": (until_at - from_at) // 20})))
     middle = range(MAX_ARROWS - _LAST, len(arrows) - _LAST)
     shown = [arrow for number, arrow in enumerate(arrows) if number not in middle or arrow.lost_to]
-    of_wait = [one for one in whereabouts(tables, found["stream"]) if one.exchange == found["exchange"]]
+    of_wait = [one for one in phase_places(tables, found["stream"]) if one.exchange == found["exchange"]]
     return Journey(
         stream=found["stream"],
         exchange=found["exchange"],

@@ -1,4 +1,4 @@
-"""What stalls cost, a sentence per kind, and where they are. In: the table ``stalled``. Out: plain values.
+"""What stalls cost, a sentence per kind, and where they are. In: the table ``phase_stalls``. Out: plain values.
 
 Stalls explain phases: no time here is to be added to theirs.
 """
@@ -49,7 +49,7 @@ class Stalled:
 def stalled(tables: Tables, most: int) -> list[Stalled]:
     """List where connections were stalled, in the order of time; the first ``most`` stretches."""
     query = f"""
-        SELECT stream, kind, {DETAIL} AS detail, side, phase, start_at, end_at FROM stalled
+        SELECT stream, kind, {DETAIL} AS detail, side, phase, start_at, end_at FROM phase_stalls
         ORDER BY start_at, stream LIMIT {most}"""
     return [
         Stalled(stream=stream, kind=stall_kind(kind, detail), side=side, phase=phase, start_at=start_at, end_at=end_at)
@@ -66,7 +66,7 @@ def stall_costs(tables: Tables) -> list[StallCost]:
             f"""
             SELECT kind, {DETAIL}, sum(end_at - start_at), count(DISTINCT stream),
                 sum((end_at - start_at) * confidence) / sum(end_at - start_at)
-            FROM stalled GROUP BY ALL
+            FROM phase_stalls GROUP BY ALL
             """
         )
     )

@@ -124,7 +124,8 @@ def _stalls(tables: Tables, axis: TimeAxis) -> Iterator[Stalled]:
     for lane, kind, start, duration in tables.fetch(stall_rows(times)):
         yield Stalled(lane=lane, word=STALLS[kind].word, idle=False, start=start, duration=duration)
     idled = f"""
-        SELECT lane, kind, detail, {times} FROM stalled JOIN drawn USING (stream) WHERE phase = 'idle' ORDER BY ALL"""
+        SELECT lane, kind, detail, {times} FROM phase_stalls JOIN drawn USING (stream)
+        WHERE phase = 'idle' ORDER BY ALL"""
     for lane, name, detail, start, duration in tables.fetch(idled):
         yield Stalled(lane=lane, word=stall_kind(name, detail).word, idle=True, start=start, duration=duration)
 

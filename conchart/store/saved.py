@@ -7,7 +7,7 @@ database that opens the file may open no other one.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ import duckdb
 
 from conchart.errors import CaptureError
 from conchart.files.paths import utf8_path
-from conchart.store.schema import ROLES, SCHEMA_VERSION, SEVERITIES, TABLES, VOCABULARIES, Table
+from conchart.store.schema import FORMER_NAMES, ROLES, SCHEMA_VERSION, SEVERITIES, TABLES, VOCABULARIES, Table
 from conchart.store.sql import literal
 from conchart.store.tables import Rows
 from conchart.version import VERSION, version
@@ -96,18 +96,20 @@ def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
             if path.is_dir():
                 writer = _writer_of_folder(path)
                 with _of(writer, duckdb.Error):
-                    _take_folder(connection, readable)
+                    _take_folder(connection, readable, writer.former_names)
             else:
                 connection.execute(f"ATTACH {literal(str(readable))} AS saved (READ_ONLY)")
                 writer = _writer(connection)
         connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+        stored = {} if path.is_dir() else writer.former_names
         with _of(writer, _Foreign):
             for table in TABLES:
-                _check_columns(connection, table)
+                _check_columns(connection, table, stored.get(table.name, table.name))
         for table in TABLES:
-            _check_rows(connection, table)
+            _check_rows(connection, table, stored.get(table.name, table.name))
         for table in TABLES:
-            rows = connection.sql(f"SELECT {', '.join(table.types)} FROM saved.main.{table.name}")
+            name = stored.get(table.name, table.name)
+            rows = connection.sql(f"SELECT {', '.join(table.types)} FROM saved.main.{name}")
             sink(table.name, Rows(rows))
     except _OfAnother as error:
         raise CaptureError(f"{path}: {error}") from None
@@ -123,11 +125,11 @@ def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
         connection.close()
 
 
-def _take_folder(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+def _take_folder(connection: duckdb.DuckDBPyConnection, folder: Path, former_names: Mapping[str, str]) -> None:
     """Take the Parquet files of a folder into a database of their own, with the types of the schema."""
     connection.execute("ATTACH ':memory:' AS saved; USE saved")
     for table in TABLES:
-        files = literal(str(folder / table.name / "*.parquet"))
+        files = literal(str(folder / former_names.get(table.name, table.name) / "*.parquet"))
         connection.execute(f"{table.ddl}; INSERT INTO {table.name} BY NAME FROM read_parquet({files})")
     connection.execute("USE memory")
 
@@ -140,6 +142,11 @@ class _Writer:
     version: str | None
     is_old: bool = False
     """It does not say so, but has one of our tables."""
+
+    @property
+    def former_names(self) -> Mapping[str, str]:
+        """By their present names, the tables that had another one."""
+        return FORMER_NAMES.get(self.schema or SCHEMA_VERSION, {})
 
     def __str__(self) -> str:
         return f"conchart {self.version or '(which version, it does not say)'}"
@@ -155,7 +162,7 @@ def _of(writer: _Writer, refusal: type[Exception]) -> Iterator[None]:
         writer: What the file says.
         refusal: What the block raises of tables that are not ours; passed on where this version wrote them.
     """
-    if writer.schema is not None and writer.schema != SCHEMA_VERSION:
+    if writer.schema is not None and writer.schema not in {SCHEMA_VERSION, *FORMER_NAMES}:
         raise _OfAnother(
             writer, f"its tables have version {writer.schema}, and this conchart knows version {SCHEMA_VERSION}"
         )
@@ -209,11 +216,11 @@ class _Foreign(Exception):
     """A table that is not ours; the text says why."""
 
 
-def _check_columns(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
+def _check_columns(connection: duckdb.DuckDBPyConnection, table: Table, stored_name: str) -> None:
     """Refuse a table whose columns are not those of the schema, with their types, and plainly stored."""
-    stored = {name: (kind, computed) for name, kind, computed in connection.execute(_COLUMNS, [table.name]).fetchall()}
+    stored = {name: (kind, computed) for name, kind, computed in connection.execute(_COLUMNS, [stored_name]).fetchall()}
     if not stored:
-        raise _Foreign(f"it has no table {table.name}")
+        raise _Foreign(f"it has no table {stored_name}")
     for name, expected in table.types.items():
         kind, computed = stored.pop(name, (None, False))
         if kind is None:
@@ -226,17 +233,17 @@ def _check_columns(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
         raise _Foreign(f"{table.name} has another column: {', '.join(stored)}")
 
 
-def _check_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
+def _check_rows(connection: duckdb.DuckDBPyConnection, table: Table, stored_name: str) -> None:
     """Refuse values that no capture gives, on which charts and sums would fail."""
-    flaws = list(_flaws(table))
+    flaws = list(_flaws(table, stored_name))
     conditions = ", ".join(condition for _, condition in flaws)
-    found = connection.execute(f"SELECT {conditions} FROM saved.main.{table.name}").fetchall()[0]
+    found = connection.execute(f"SELECT {conditions} FROM saved.main.{stored_name}").fetchall()[0]
     for (flaw, _), is_so in zip(flaws, found, strict=True):
         if is_so:
             raise _Foreign(f"{table.name}.{flaw}")
 
 
-def _flaws(table: Table) -> Iterator[tuple[str, str]]:
+def _flaws(table: Table, stored_name: str) -> Iterator[tuple[str, str]]:
     """Give what may be wrong with a column, and the SQL that tells over all rows."""
     for name in filter(None, f"{table.key}, {table.known}".split(", ")):
         if name in table.unknown:
@@ -261,7 +268,7 @@ def _flaws(table: Table) -> Iterator[tuple[str, str]]:
         yield f"{name} is none that conchart knows", f"bool_or({name} NOT IN ({', '.join(map(literal, known))}))"
     if {"start_at", "end_at"} <= table.types.keys():
         yield "end_at is before start_at", "bool_or(end_at < start_at)"
-        charged = f"SELECT sum(end_at::HUGEINT - start_at) AS ns FROM saved.main.{table.name} GROUP BY stream"
+        charged = f"SELECT sum(end_at::HUGEINT - start_at) AS ns FROM saved.main.{stored_name} GROUP BY stream"
         yield "end_at is out of range", f"(SELECT max(ns) FROM ({charged})) > {2 * _FARTHEST}"
     if table.name == "findings":
         roots = "SELECT number FROM saved.main.findings WHERE root IS NULL"

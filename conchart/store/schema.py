@@ -10,8 +10,18 @@ from dataclasses import dataclass
 
 from conchart._native import declared, protocols
 
-SCHEMA_VERSION = 2
-"""The number under ``"conchart"`` in JSON: grows when a column changes its meaning or goes away."""
+SCHEMA_VERSION = 3
+"""The number under ``"conchart"`` in JSON: grows when a table or column changes its meaning or name, or goes away."""
+FORMER_NAMES = {
+    2: {
+        "place_packets": "sightings",
+        "expected_log_lines": "logged",
+        "phase_places": "whereabouts",
+        "phase_stalls": "stalled",
+        "explained_waits": "explained",
+    }
+}
+"""Earlier versions of the tables that are the same but for these names: by version, the former name of a table."""
 
 ROLES = ("front", "backend", "server", "closed")
 """Values of ``servers.role``."""
@@ -190,7 +200,7 @@ TABLES: tuple[Table, ...] = (
         """,
     ),
     Table(
-        name="logged",
+        name="expected_log_lines",
         key="stream, exchange",
         known="opened, inferred",
         worked_out="""
@@ -271,7 +281,7 @@ TABLES: tuple[Table, ...] = (
         known="stream, seen_at, sender, flags, bytes",
     ),
     Table(
-        name="sightings",
+        name="place_packets",
         key="frame, stream, packet",
         unknown=("packet",),
         known="stream, seen_at, sender, flags, bytes, place",
@@ -361,7 +371,7 @@ TABLES: tuple[Table, ...] = (
         """,
     ),
     Table(
-        name="whereabouts",
+        name="phase_places",
         key="stream, start_at, end_at, of_stream",
         known="phase, kind, place, inferred",
         signed=("ahead_ns",),
@@ -382,7 +392,7 @@ TABLES: tuple[Table, ...] = (
         """,
     ),
     Table(
-        name="stalled",
+        name="phase_stalls",
         key="stream, start_at",
         known="end_at, phase, kind, side, owner, start_frame, end_frame, confidence",
         worked_out="""
@@ -458,7 +468,7 @@ TABLES: tuple[Table, ...] = (
         """,
     ),
     Table(
-        name="explained",
+        name="explained_waits",
         key="server_ip, server_port, phase, owner",
         known="explained_ns",
         worked_out="server_ip VARCHAR, server_port INTEGER, phase PHASE, owner OWNER, explained_ns BIGINT",

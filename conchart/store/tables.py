@@ -279,65 +279,6 @@ class Tables:
         self._provide_named(statement)
         self._database.execute(statement, params)
 
-    def _table(self, name: str) -> duckdb.DuckDBPyRelation:
-        self._provide_named(name)
-        return self._database.table(name)
-
-    @property
-    def captures(self) -> duckdb.DuckDBPyRelation:
-        """One row per file."""
-        return self._table("captures")
-
-    @property
-    def connections(self) -> duckdb.DuckDBPyRelation:
-        """One row per TCP connection or UDP conversation."""
-        return self._table("connections")
-
-    @property
-    def handshakes(self) -> duckdb.DuckDBPyRelation:
-        """One row per TLS handshake."""
-        return self._table("handshakes")
-
-    @property
-    def exchanges(self) -> duckdb.DuckDBPyRelation:
-        """One row per request and its response."""
-        return self._table("exchanges")
-
-    @property
-    def exchange_messages(self) -> duckdb.DuckDBPyRelation:
-        """One row per message of gRPC and WebSocket."""
-        return self._table("exchange_messages")
-
-    @property
-    def phases(self) -> duckdb.DuckDBPyRelation:
-        """The tiling of every connection."""
-        return self._table("phases")
-
-    @property
-    def stalls(self) -> duckdb.DuckDBPyRelation:
-        """Why the next byte did not come, one row per stretch of a connection."""
-        return self._table("stalls")
-
-    @property
-    def lost_packets(self) -> duckdb.DuckDBPyRelation:
-        """Packets of QUIC that their sender took for lost, with keys."""
-        return self._table("lost_packets")
-
-    @property
-    def client_moves(self) -> duckdb.DuckDBPyRelation:
-        """Clients of QUIC that went on from another address or port."""
-        return self._table("client_moves")
-
-    @property
-    def races(self) -> duckdb.DuckDBPyRelation:
-        """Attempts to reach a server that lost against another one of the same client."""
-        return self._table("races")
-
-    @property
-    def packets(self) -> duckdb.DuckDBPyRelation:
-        """One row per TCP segment or UDP datagram; of a large capture, those that tell of trouble."""
-        return self._table("packets")
-
     @cached_property
     def have_places(self) -> bool:
         """Whether captures of several places were read."""
@@ -352,167 +293,19 @@ class Tables:
         """Look once more whether there are logs: while a capture grew, there were none."""
         self.__dict__.pop("have_logs", None)
 
-    @property
-    def places(self) -> duckdb.DuckDBPyRelation:
-        """One row per place at which captures were taken; empty if nobody named any."""
-        return self._table("places")
+    def __getattr__(self, name: str) -> duckdb.DuckDBPyRelation:
+        """Give a table of the schema by its name, as in ``trace.connections``.
 
-    @property
-    def clocks(self) -> duckdb.DuckDBPyRelation:
-        """How far the clock of each place is ahead of the first one's."""
-        return self._table("clocks")
+        Raises:
+            AttributeError: There is no such table.
+        """
+        if name not in TABLE_BY_NAME:
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute and no table {name!r}", name=name, obj=self
+            )
+        self._provide_named(name)
+        return self._database.table(name)
 
-    @property
-    def paths(self) -> duckdb.DuckDBPyRelation:
-        """The places that saw each connection, from the client on."""
-        return self._table("paths")
-
-    @property
-    def losses(self) -> duckdb.DuckDBPyRelation:
-        """Packets that one place saw and the next one did not."""
-        return self._table("losses")
-
-    @property
-    def changes(self) -> duckdb.DuckDBPyRelation:
-        """What was changed in packets between two places."""
-        return self._table("changes")
-
-    @property
-    def disorders(self) -> duckdb.DuckDBPyRelation:
-        """Packets that were overtaken, doubled or sent again needlessly between two places."""
-        return self._table("disorders")
-
-    @property
-    def whereabouts(self) -> duckdb.DuckDBPyRelation:
-        """Where the time of each phase was spent: hosts, and paths between places."""
-        return self._table("whereabouts")
-
-    @property
-    def crossings(self) -> duckdb.DuckDBPyRelation:
-        """How long the packets of each connection were under way between two places."""
-        return self._table("crossings")
-
-    @property
-    def sightings(self) -> duckdb.DuckDBPyRelation:
-        """One row per packet and place."""
-        return self._table("sightings")
-
-    @property
-    def records(self) -> duckdb.DuckDBPyRelation:
-        """One row per TLS record; none of a large capture."""
-        return self._table("records")
-
-    @property
-    def messages(self) -> duckdb.DuckDBPyRelation:
-        """One row per TLS handshake message that can be read; none of a large capture."""
-        return self._table("messages")
-
-    @property
-    def quic_frames(self) -> duckdb.DuckDBPyRelation:
-        """One row per frame of QUIC, of connections whose packets are all kept."""
-        return self._table("quic_frames")
-
-    @property
-    def http3_frames(self) -> duckdb.DuckDBPyRelation:
-        """One row per frame of HTTP/3, of connections whose packets are all kept."""
-        return self._table("http3_frames")
-
-    @property
-    def stalled(self) -> duckdb.DuckDBPyRelation:
-        """The part of each phase that a stall explains."""
-        return self._table("stalled")
-
-    @property
-    def links(self) -> duckdb.DuckDBPyRelation:
-        """Which exchange behind a proxy an exchange in front of it caused."""
-        return self._table("links")
-
-    @property
-    def nodes(self) -> duckdb.DuckDBPyRelation:
-        """Which addresses are one machine."""
-        return self._table("nodes")
-
-    @property
-    def logged(self) -> duckdb.DuckDBPyRelation:
-        """What the access log of a proxy would have said of each request that it handed on."""
-        return self._table("logged")
-
-    @property
-    def spans(self) -> duckdb.DuckDBPyRelation:
-        """One row per span that ``--spans`` names, with the request that it is about."""
-        return self._table("spans")
-
-    @property
-    def logs(self) -> duckdb.DuckDBPyRelation:
-        """One row per access log that was read beside the captures."""
-        return self._table("logs")
-
-    @property
-    def log_lines(self) -> duckdb.DuckDBPyRelation:
-        """One row per line of these logs, beside the exchange that it is about."""
-        return self._table("log_lines")
-
-    @property
-    def log_times(self) -> duckdb.DuckDBPyRelation:
-        """What the lines say of times, beside what the packets say of the same."""
-        return self._table("log_times")
-
-    @property
-    def log_differences(self) -> duckdb.DuckDBPyRelation:
-        """What users waited longer than the log says, and what explains it."""
-        return self._table("log_differences")
-
-    @property
-    def on_behalf(self) -> duckdb.DuckDBPyRelation:
-        """Which requests were made for another one."""
-        return self._table("on_behalf")
-
-    @property
-    def checks(self) -> duckdb.DuckDBPyRelation:
-        """Health checks, which rules leave out."""
-        return self._table("checks")
-
-    @property
-    def splits(self) -> duckdb.DuckDBPyRelation:
-        """What the waits at each front consist of."""
-        return self._table("splits")
-
-    @property
-    def servers(self) -> duckdb.DuckDBPyRelation:
-        """One row per server address and port."""
-        return self._table("servers")
-
-    @property
-    def times(self) -> duckdb.DuckDBPyRelation:
-        """Where each server's time went."""
-        return self._table("times")
-
-    @property
-    def wait_owners(self) -> duckdb.DuckDBPyRelation:
-        """Whose time it was that users waited for, per phase at a server."""
-        return self._table("wait_owners")
-
-    @property
-    def coverage(self) -> duckdb.DuckDBPyRelation:
-        """What the keys given opened; empty where there were none."""
-        return self._table("coverage")
-
-    @property
-    def remarks(self) -> duckdb.DuckDBPyRelation:
-        """What a reader should know of the quality of the capture."""
-        return self._table("remarks")
-
-    @property
-    def unjudged(self) -> duckdb.DuckDBPyRelation:
-        """What could not be judged, and why; empty where all was."""
-        return self._table("unjudged")
-
-    @property
-    def findings(self) -> duckdb.DuckDBPyRelation:
-        """What is wrong, who does it, what it costs, what to change."""
-        return self._table("findings")
-
-    @property
-    def explained(self) -> duckdb.DuckDBPyRelation:
-        """How much of what users waited the findings explain, by whose time it was."""
-        return self._table("explained")
+    def __dir__(self) -> Iterable[str]:
+        """List the tables, too."""
+        return [*super().__dir__(), *TABLE_BY_NAME]

@@ -26,7 +26,7 @@ GROUP BY kind ORDER BY ns DESC LIMIT 1
 """
 LIMITS = f"""
 SELECT kind, side, count(*) AS times, sum(end_at - start_at)::BIGINT AS ns
-FROM stalled JOIN ({TRANSFER}) AS transfer USING (phase) GROUP BY kind, side ORDER BY ns DESC
+FROM phase_stalls JOIN ({TRANSFER}) AS transfer USING (phase) GROUP BY kind, side ORDER BY ns DESC
 """
 FINDINGS = "SELECT finding, severity FROM findings WHERE critical_ns > 0 ORDER BY number"
 

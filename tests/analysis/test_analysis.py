@@ -28,7 +28,7 @@ NAMES = sorted(step.name for step in STEPS)
 FACTS = sorted(fact for step in STEPS for fact in step.writes)
 WHILE_READING = {
     *("captures.selection", "captures.seen_from", "captures.statements", "captures.place"),
-    *("places", "clocks", "paths", "sightings.place", "sightings.packet"),
+    *("places", "clocks", "paths", "place_packets.place", "place_packets.packet"),
     *("logs", "log_lines", "log_times", "log_differences", "exchanges.from_log", "spans"),
 }
 """What is known beforehand: which packets, whose times, what several places saw. What access logs and spans say has a

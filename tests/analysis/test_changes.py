@@ -38,7 +38,7 @@ def test_a_firewall_is_told_by_each_field_that_its_rules_change() -> None:
         }
         assert trace.sql("FROM losses").fetchall() == [], "a SYN without its options is the same packet"
         first = trace.sql("SELECT from_frame, to_frame FROM changes WHERE stream = 0 AND field = 'mss'").fetchall()
-        seen = trace.sql("SELECT frame FROM sightings WHERE stream = 0 AND contains(flags, 'S')").fetchall()
+        seen = trace.sql("SELECT frame FROM place_packets WHERE stream = 0 AND contains(flags, 'S')").fetchall()
         assert {frame for pair in first for frame in pair} == {frame for (frame,) in seen}
 
 
@@ -146,8 +146,8 @@ def test_packets_that_were_held_back_are_overtaken_and_sent_again() -> None:
         rows = trace.sql("""
             SELECT kind, disorders.sender::VARCHAR, from_place, to_place, here.bytes = disorders.bytes,
                 here.packet = there.packet, other.bytes > 0, late_ns > 0
-            FROM disorders JOIN sightings here ON here.frame = disorders.frame
-            JOIN sightings there ON there.frame = to_frame JOIN sightings other ON other.frame = other_frame
+            FROM disorders JOIN place_packets here ON here.frame = disorders.frame
+            JOIN place_packets there ON there.frame = to_frame JOIN place_packets other ON other.frame = other_frame
             ORDER BY ALL
         """).fetchall()
         assert rows == [
@@ -200,7 +200,7 @@ def test_packets_that_were_overtaken_or_sent_needlessly_are_told_with_frames_of_
             first, second, other = map(int, re.findall(r"frame (\d+) → (\d+), \D+ (\d+)$", line)[0])
             seen = {
                 frame: (place, told_by)
-                for frame, place, told_by in trace.fetch("SELECT frame, place, sender::VARCHAR FROM sightings")
+                for frame, place, told_by in trace.fetch("SELECT frame, place, sender::VARCHAR FROM place_packets")
             }
             near, far = ("client", "lb") if sender == "client" else ("lb", "client")
             assert [seen[frame] for frame in (first, second, other)] == [(near, sender), (far, sender), (far, sender)]

@@ -36,7 +36,7 @@ def acknowledged(upto: int) -> list[Row]:
 
 
 def losses(
-    *sightings: Row,
+    *place_packets: Row,
     first_at: int = 0,
     last_at: int = 1_000,
     lacking: int = 1,
@@ -48,7 +48,7 @@ def losses(
     """Give sender, way, frame, first byte and length of what got lost, and whether it arrived all the same.
 
     Args:
-        sightings: Rows of the table.
+        place_packets: Rows of the table.
         first_at: When the server begins to capture.
         last_at: When it ends.
         lacking: Packets of other places that the server lacks.
@@ -81,7 +81,7 @@ def losses(
             }
             for position, place in enumerate(names)
         ],
-        sightings=sightings,
+        place_packets=place_packets,
     )
     find_losses(tables)
     return tables.fetch(
@@ -193,7 +193,7 @@ def one_way(*, at_server: bool) -> list[tuple[Any, ...]]:
         captures=[{"place": place, "first_at": 0, "last_at": 1_000} for place in ("client", "server")],
         connections=connections,
         paths=paths,
-        sightings=[*BOTH, {**seen(2, "client", 1), "stream": 1, "packet": None}],
+        place_packets=[*BOTH, {**seen(2, "client", 1), "stream": 1, "packet": None}],
     )
     find_losses(tables)
     return tables.fetch("SELECT stream, from_place, to_place, frame FROM losses")
@@ -205,6 +205,6 @@ def test_what_one_place_alone_saw_is_lost_where_others_go_on() -> None:
 
 
 def test_without_places_nothing_is_compared() -> None:
-    tables = tables_of(connections=[connection(0)], sightings=[seen(1, "client", 1)])
+    tables = tables_of(connections=[connection(0)], place_packets=[seen(1, "client", 1)])
     find_losses(tables)
     assert tables.count("losses") == 0

@@ -179,8 +179,8 @@ def true_place(file: str, connection: dict[str, Any]) -> str:
 def test_the_same_exchange_at_client_relay_and_server() -> None:
     named: dict[str, set[tuple[str, str]]] = {}
     for experiment in json.loads((CORPUS / "vantage_map.json").read_text()):
-        for sightings in experiment["exchanges"].values():
-            for seen_at in sightings:
+        for place_packets in experiment["exchanges"].values():
+            for seen_at in place_packets:
                 named.setdefault(seen_at["file"], set()).add((seen_at["client"], seen_at["server"]))
     found: Counter[str] = Counter()
     for file, connections in named.items():

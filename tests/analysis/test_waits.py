@@ -57,7 +57,9 @@ def test_overlaps_are_those_of_every_stall_with_every_phase(
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(waits, "MOST_PAIRS", most_pairs)
             waits.explain_phases(trace)
-        found = trace.sql("SELECT stream, phase, kind, sum(end_at - start_at) FROM stalled GROUP BY ALL").fetchall()
+        found = trace.sql(
+            "SELECT stream, phase, kind, sum(end_at - start_at) FROM phase_stalls GROUP BY ALL"
+        ).fetchall()
     assert {(stream, kind) for stream, _, kind, _ in found} <= {(7, "rto")}
     assert {phase: ns for _, phase, _, ns in found} == expected
 
@@ -110,7 +112,7 @@ def test_a_stall_names_the_exchange_that_it_held_up(trace_of: TellTrace) -> None
     story.stall(0, "rto", 90 * MS, 110 * MS, side="server")
     story.stall(0, "nagle", 150 * MS, 195 * MS)
     story.stall(0, "nagle", 215 * MS, 230 * MS)
-    found = trace_of(story).sql("SELECT phase, side, exchange FROM stalled ORDER BY start_at").fetchall()
+    found = trace_of(story).sql("SELECT phase, side, exchange FROM phase_stalls ORDER BY start_at").fetchall()
     assert found == [
         ("syn", "client", 0),
         ("idle", "client", 0),

@@ -267,7 +267,7 @@ def test_what_was_held_between_messages_is_no_idling_and_requests_have_names(
     (held,) = [boxes(x, y) for name, x, y, colour, _ in data if name == "held" and colour == COLOURS["held"]]
     with conchart.read(ROOT / CAPTURES["faults"] / "input.pcap") as trace:
         told = trace.sql(
-            "SELECT start_at - o, end_at - o FROM stalled, (SELECT min(first_at) AS o FROM captures) "
+            "SELECT start_at - o, end_at - o FROM phase_stalls, (SELECT min(first_at) AS o FROM captures) "
             "WHERE phase = 'idle' AND kind IN ('nagle', 'delayed-ack') ORDER BY start_at"
         ).fetchall()
     assert len(told) == 3

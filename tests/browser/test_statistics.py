@@ -93,7 +93,7 @@ def phases_in(tables: Tables, start: int, end: int, where: str = "true") -> dict
     )
     found = Counter(dict(tables.sql(f"SELECT kind, {length} FROM phases {within} GROUP BY ALL").fetchall()))
     for kind, detail, ns in tables.sql(
-        f"SELECT kind, {DETAIL}, {length} FROM stalled {within} AND phase = 'idle' GROUP BY ALL"
+        f"SELECT kind, {DETAIL}, {length} FROM phase_stalls {within} AND phase = 'idle' GROUP BY ALL"
     ).fetchall():
         found["idle"] -= ns
         found[stall_kind(kind, detail).word] += ns

@@ -109,7 +109,7 @@ def link(trace: Trace) -> None:
     assert abs(offset_ns - AHEAD_NS) <= half_ns < 20 * MS
     steps = plan(trace, rules=(), thresholds=chosen_thresholds({}))
     trace.owe(steps)
-    trace.provide("links", "whereabouts")
+    trace.provide("links", "phase_places")
     ((linked,),) = trace.stored("SELECT count(*) FROM links WHERE method = 'likeness'").fetchall()
     assert linked > SIZE // 2
 

@@ -112,7 +112,7 @@ def spans_agree(trace: Trace, folder: Path) -> None:
     used = {key for span in spans.all for key in attributes(span) if not key.startswith("conchart.")}
     assert used <= conventions()
     stalls = [span for span in spans.all if span.name.startswith("stall ")]
-    ((stalled, held),) = trace.sql("SELECT count(*), coalesce(sum(end_at - start_at), 0) FROM stalled").fetchall()
+    ((stalled, held),) = trace.sql("SELECT count(*), coalesce(sum(end_at - start_at), 0) FROM phase_stalls").fetchall()
     assert (len(stalls), sum(one.end_time_unix_nano - one.start_time_unix_nano for one in stalls)) == (stalled, held)
 
 

@@ -35,7 +35,7 @@ def test_the_frames_of_a_finding_are_of_more_than_one_place(case: str, finding: 
         assert rows
         for row in rows:
             places = trace.fetch(
-                "SELECT DISTINCT place FROM sightings WHERE frame IN (SELECT unnest($frames))",
+                "SELECT DISTINCT place FROM place_packets WHERE frame IN (SELECT unnest($frames))",
                 {"frames": row["frames"]},
             )
             # Both instants of a host's delay are of its own place: one clock.
@@ -62,7 +62,7 @@ def test_the_step_of_a_clock_is_the_lab_s() -> None:
         last_before = truth[0]["frames"][1]
         at_lb = trace.fetch(
             """
-            SELECT frame - (SELECT min(first_frame) FROM paths WHERE place = 'lb') + 1 FROM sightings
+            SELECT frame - (SELECT min(first_frame) FROM paths WHERE place = 'lb') + 1 FROM place_packets
             WHERE frame IN (SELECT unnest($frames)) AND place = 'lb' ORDER BY ALL
             """,
             {"frames": row["frames"]},

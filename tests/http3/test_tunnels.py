@@ -76,9 +76,9 @@ def test_the_terminal_and_explain_tell_of_them(tmp_path: Path) -> None:
 
 def test_messages_of_a_websocket_are_those_that_its_ends_exchanged() -> None:
     said = rows("""
-        SELECT tunnel, sender, exchange_messages.kind, list(bytes ORDER BY exchange_messages.number), bool_and(end_at >= start_at)
-        FROM exchange_messages JOIN exchanges
-            ON exchanges.stream = exchange_messages.stream AND exchanges.number = exchange
+        SELECT tunnel, sender, sent.kind, list(bytes ORDER BY sent.number), bool_and(end_at >= start_at)
+        FROM exchange_messages AS sent JOIN exchanges
+            ON exchanges.stream = sent.stream AND exchanges.number = exchange
         GROUP BY ALL ORDER BY ALL""")
     texts = [50, 100, 150, 200]
     assert said == [

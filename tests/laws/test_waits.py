@@ -38,7 +38,7 @@ def test_what_users_waited_is_one_number(capture: Path) -> None:
         ((explained, overdone),) = trace.sql(
             """
             SELECT coalesce(sum(explained_ns), 0), count(*) FILTER ((explained_ns BETWEEN 0 AND waited_ns) IS NOT TRUE)
-            FROM explained LEFT JOIN wait_owners USING (server_ip, server_port, phase, owner)
+            FROM explained_waits LEFT JOIN wait_owners USING (server_ip, server_port, phase, owner)
             """
         ).fetchall()
         assert overdone == 0

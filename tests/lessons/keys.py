@@ -20,7 +20,7 @@ _BUYERS = "SELECT median(wait_ns) FROM exchanges WHERE method = 'Query' AND targ
 
 _WAITS = """
     SELECT stream, exchange, kind, place, to_place, sum(end_at - start_at) AS ns
-    FROM whereabouts JOIN connections USING (stream) WHERE server_port = 443 AND phase = 'wait' GROUP BY ALL
+    FROM phase_places JOIN connections USING (stream) WHERE server_port = 443 AND phase = 'wait' GROUP BY ALL
 """
 _FAULTS = [f"places/whose-fault-{number}" for number in (1, 2, 3)]
 _TO_APP = f"SELECT median(ns) FROM ({_WAITS}) WHERE place = 'lb' AND to_place = 'app'"
@@ -68,7 +68,7 @@ FIGURES: dict[str, list[tuple[str, str, str]]] = {
         ("70.1 ms", _BEFORE, _FRAME + "9"),
         ("80.4 ms", _BEFORE, _FRAME + "10"),
         ("80.4 ms", _BEFORE, _FRAME + "11"),
-        ("57 ms", _BEFORE, "SELECT end_at - start_at FROM stalled WHERE stream = 0 AND phase = 'tls'"),
+        ("57 ms", _BEFORE, "SELECT end_at - start_at FROM phase_stalls WHERE stream = 0 AND phase = 'tls'"),
         ("90.6 ms", _BEFORE, _FRAME + "14"),
     ],
     "resumed": [
@@ -102,7 +102,11 @@ FIGURES: dict[str, list[tuple[str, str, str]]] = {
         ("263 ms", _CLOCKS, _OF_LINE.format("wire_ns", 1)),
         ("80.6 ms", _CLOCKS, _OF_LINE.format("setup_ns", 1)),
         ("420 ms", _CLOCKS, _OF_LINE.format("buffered_ns", 3)),
-        ("40.2 ms", _CLOCKS, "SELECT nginx_upstream_connect_ns FROM logged ORDER BY stream, exchange LIMIT 1"),
+        (
+            "40.2 ms",
+            _CLOCKS,
+            "SELECT nginx_upstream_connect_ns FROM expected_log_lines ORDER BY stream, exchange LIMIT 1",
+        ),
     ],
     "one-page": [
         ("1.15 ms", "one-page/n-plus-one-1ms", _BUYERS),

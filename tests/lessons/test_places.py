@@ -29,7 +29,7 @@ def test_a_case_is_made_and_every_packet_is_accounted_for(case: str, tools: tupl
     assert bool(truth.losses) == (case != "one-host")
     for here, there in pairwise(truth.captures):
         assert not truth.unaccounted(here, there)
-        assert bool(truth.sightings(here, there)) == ((here, there) != ("client", "bridge"))
+        assert bool(truth.place_packets(here, there)) == ((here, there) != ("client", "bridge"))
 
 
 def test_the_lesson_s_table_is_that_of_its_results() -> None:
@@ -59,7 +59,7 @@ def test_the_client_s_capture_alone_makes_the_cases_look_alike() -> None:
         with conchart.read(ROOT / "captures/places" / case / "client.pcap") as trace:
             ((wait,),) = trace.sql("SELECT median(wait_ns) / 1e6 FROM exchanges").fetchall()
             assert wait == pytest.approx(95, abs=3)
-            assert trace.sql("FROM whereabouts").fetchall() == []
+            assert trace.sql("FROM phase_places").fetchall() == []
 
 
 @pytest.mark.parametrize(("case", "fault"), FAULTS.items())
@@ -83,7 +83,7 @@ def test_no_capture_tells_the_halves_of_a_path() -> None:
     """28 ms there and 40 ms back look like 34 and 34: the truth lies within the ± that is told."""
     with conchart.read(places={n: [p] for n, p in places_of(ROOT / "captures/places/whose-fault-1").items()}) as trace:
         ((there, doubt),) = trace.sql("""
-            SELECT median(end_at - start_at) / 1e6, max(uncertainty_ns) / 1e6 FROM whereabouts
+            SELECT median(end_at - start_at) / 1e6, max(uncertainty_ns) / 1e6 FROM phase_places
             WHERE phase = 'wait' AND place = 'lb' AND to_place = 'app' AND uncertainty_ns > 0
         """).fetchall()
     assert (round(there), round(doubt)) == (34, 34)

@@ -231,8 +231,8 @@ def test_what_the_kernel_still_had_does_not_move_the_clock(tmp_path: Path) -> No
     with conchart.read(capture) as trace:
         rows = trace.sql("""
             SELECT client_ip, response_done_at, method, target, status, response_bytes
-            FROM exchanges JOIN connections USING (stream) JOIN logged ON logged.stream = exchanges.stream
-                AND exchange = exchanges.number
+            FROM exchanges JOIN connections USING (stream) JOIN expected_log_lines AS expected
+                ON expected.stream = exchanges.stream AND exchange = exchanges.number
             ORDER BY 2
         """).fetchall()
     (tmp_path / "access.log").write_text(_combined(rows))

@@ -17,6 +17,10 @@ PHASES: list[Row] = [
 ]  # fmt: skip
 
 
+def status(number: int) -> Row:
+    return {"status": number, "status_text": str(number)}
+
+
 def connected(**more: list[Row]) -> Tables:
     rows: dict[str, list[Row]] = {
         "connections": [connection(0)],
@@ -29,9 +33,9 @@ def connected(**more: list[Row]) -> Tables:
             {"stream": 1, "number": 0, "version": "TLSv1.0", "inferred": False},
         ],
         "exchanges": [
-            {"stream": 0, "number": 0, "protocol": "http/1.1", "method": "GET", "target": "/secret", "status": 404, "status_text": "404"},
-            {"stream": 0, "number": 1, "protocol": "http/1.1", "method": "PUT", "target": "/other", "status": 200, "status_text": "200"},
-            {"stream": 1, "number": 0, "protocol": "http/1.1", "method": "PUT", "target": "/other", "status": 200, "status_text": "200"},
+            {"stream": 0, "number": 0, "protocol": "http/1.1", "method": "GET", "target": "/secret", **status(404)},
+            {"stream": 0, "number": 1, "protocol": "http/1.1", "method": "PUT", "target": "/other", **status(200)},
+            {"stream": 1, "number": 0, "protocol": "http/1.1", "method": "PUT", "target": "/other", **status(200)},
         ],
         **more,
     }  # fmt: skip

@@ -22,7 +22,7 @@ def test_parts_of_time_have_the_least_round_length_of_which_no_more_than_so_many
 
 
 def crossing(*packets: tuple[int, int], sender: str = "client", first: int = 1) -> list[Row]:
-    """Give the sightings of packets that leave one place and come to the other one at these instants, in ms."""
+    """Give the place_packets of packets that leave one place and come to the other one at these instants, in ms."""
     near, far = ("client", "lb") if sender == "client" else ("lb", "client")
     return [
         {"stream": 0, "packet": number, "sender": sender, "seen_at": at * MS, "place": place}
@@ -34,8 +34,8 @@ def crossing(*packets: tuple[int, int], sender: str = "client", first: int = 1) 
 PATHS = [{"stream": 0, "position": position, "place": place} for position, place in enumerate(("client", "lb"))]
 
 
-def found(sightings: list[Row], losses: list[Row] | None = None) -> list[Delays]:
-    return list(delays(tables_of(sightings=sightings, paths=PATHS, losses=losses or []), AXIS))
+def found(place_packets: list[Row], losses: list[Row] | None = None) -> list[Delays]:
+    return list(delays(tables_of(place_packets=place_packets, paths=PATHS, losses=losses or []), AXIS))
 
 
 def test_delays_are_above_the_fastest_packet_of_the_direction() -> None:
@@ -77,6 +77,6 @@ def test_a_place_that_saw_nothing_of_a_direction_is_not_on_its_way() -> None:
         {"stream": 0, "packet": 1, "sender": "client", "seen_at": at, "place": place}
         for place, at in (("client", 0), ("app", 5))
     ]
-    tables = tables_of(sightings=there, paths=paths)
+    tables = tables_of(place_packets=there, paths=paths)
     assert [one.name for one in delays(tables, AXIS)] == ["client → app"]
     assert list(delays(tables_of(), AXIS)) == []

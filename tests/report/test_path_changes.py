@@ -90,7 +90,7 @@ def test_disorders_are_counted_and_the_worst_is_named() -> None:
 
 def queued(*packets: tuple[int, int], usual: int = 2) -> Tables:
     """Packets of the client that leave and arrive at these instants, in ms; the fastest takes 2 ms."""
-    sightings = [
+    place_packets = [
         {"stream": 0, "packet": number, "frame": number + 100 * far, "sender": "client", "seen_at": at * MS,
          "place": "lb" if far else "client"}
         for number, times in enumerate(packets, 1)
@@ -98,7 +98,7 @@ def queued(*packets: tuple[int, int], usual: int = 2) -> Tables:
     ]  # fmt: skip
     slowest = max((there - here for here, there in packets), default=0)
     return tables_of(
-        sightings=sightings,
+        place_packets=place_packets,
         paths=[{"stream": 0, "position": number, "place": place} for number, place in enumerate(("client", "lb"))],
         crossings=[
             {"stream": 0, "sender": "client", "place": "client", "to_place": "lb", "packets": len(packets),

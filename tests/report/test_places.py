@@ -145,7 +145,7 @@ def divided(**more: list[Row]) -> Tables:
             {"stream": 1, "exchange": 0, "kind": "wait", "start_at": 0, "end_at": 5_000},
         ],
         paths=[{"stream": 0, "position": position, "place": place} for position, place in enumerate(("client", "app"))],
-        whereabouts=[{"stream": 0, "exchange": 0, "phase": "wait", "of_stream": 0, **part} for part in parts],
+        phase_places=[{"stream": 0, "exchange": 0, "phase": "wait", "of_stream": 0, **part} for part in parts],
         **more,
     )
 
@@ -168,7 +168,7 @@ def test_what_was_made_for_others_is_no_wait_of_users() -> None:
 
 
 def test_losses_are_counted_among_the_packets_that_left_in_that_direction() -> None:
-    sightings = [
+    place_packets = [
         {"stream": stream, "frame": 10 * stream + number, "sender": sender, "place": "client"}
         for stream, number, sender in (
             *((0, 1, "client"), (0, 2, "client"), (0, 3, "client"), (0, 4, "server")),
@@ -176,7 +176,7 @@ def test_losses_are_counted_among_the_packets_that_left_in_that_direction() -> N
         )
     ]
     tables = tables_of(
-        sightings=sightings,
+        place_packets=place_packets,
         paths=[{"stream": 0, "place": "lb"}],
         losses=[
             {"stream": 0, "sender": "client", "from_place": "client", "to_place": "lb", "frame": 2,

@@ -8,7 +8,7 @@ PLACES = ("client", "app")
 
 
 def seen(packet: int, sender: str, *at: int | None, size: int = 100, flags: str = "PA") -> list[Row]:
-    """Give the sightings of a packet at the client and at the application; None: it was not seen there."""
+    """Give the place_packets of a packet at the client and at the application; None: it was not seen there."""
     return [
         {"stream": 0, "packet": packet, "frame": packet + 1_000 * place, "sender": sender, "seen_at": instant,
          "place": PLACES[place], "bytes": size, "flags": flags}
@@ -19,7 +19,12 @@ def seen(packet: int, sender: str, *at: int | None, size: int = 100, flags: str 
 
 def travelled(*more: Row, beside: tuple[Row, ...] = (), on_behalf: tuple[Row, ...] = (), wait_ns: int = 100) -> Tables:
     """A request that leaves at 10 and arrives at 15; its response leaves at 105 and arrives at 110."""
-    sightings = [*seen(1, "client", 10, 15), *seen(2, "server", 110, 105), *seen(3, "client", 111, 116, size=0), *more]
+    place_packets = [
+        *seen(1, "client", 10, 15),
+        *seen(2, "server", 110, 105),
+        *seen(3, "client", 111, 116, size=0),
+        *more,
+    ]
     return tables_of(
         connections=[connection(0), *beside],
         exchanges=[
@@ -37,8 +42,8 @@ def travelled(*more: Row, beside: tuple[Row, ...] = (), on_behalf: tuple[Row, ..
             for stream in (0, *(row["stream"] for row in beside))
             for position, place in enumerate(PLACES)
         ],
-        sightings=sightings,
-        whereabouts=[
+        place_packets=place_packets,
+        phase_places=[
             {"stream": 0, "exchange": 0, "phase": "wait", "of_stream": 0, "start_at": start, "end_at": end,
              "kind": kind, "place": place, "to_place": to_place, "uncertainty_ns": doubt}
             for start, end, kind, place, to_place, doubt in (
@@ -146,7 +151,7 @@ def test_the_longest_wait_comes_first_and_has_stays_of_its_own() -> None:
         INSERT INTO exchanges BY NAME SELECT 0 AS stream, number, 200 AS request_at, 300 AS response_done_at,
             ns AS wait_ns
         FROM (VALUES (1, 99), (2, 101), (3, NULL)) AS t(number, ns);
-        INSERT INTO whereabouts BY NAME SELECT 0 AS stream, 2 AS exchange, 'wait' AS phase, 0 AS of_stream,
+        INSERT INTO phase_places BY NAME SELECT 0 AS stream, 2 AS exchange, 'wait' AS phase, 0 AS of_stream,
             210 AS start_at, 290 AS end_at, 'host' AS kind, 'app' AS place""")
     assert [found.exchange for found in journeys(tables, 5)] == [2, 0, 1]
     longest, first = journeys(tables, 2)

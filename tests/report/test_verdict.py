@@ -36,7 +36,7 @@ def what_is_divided_has_no_remainder(report: Report) -> None:
 def what_findings_explain_is_part_of_what_its_owner_has(trace: Trace, report: Report) -> None:
     ((explained_ns, wrong),) = trace.fetch(
         "SELECT coalesce(sum(explained_ns), 0), count(*) FILTER ((explained_ns BETWEEN 0 AND waited_ns) IS NOT TRUE)"
-        " FROM explained LEFT JOIN wait_owners USING (server_ip, server_port, phase, owner)"
+        " FROM explained_waits LEFT JOIN wait_owners USING (server_ip, server_port, phase, owner)"
     )
     assert (explained_ns, wrong) == (sum(one.own_ns for one in report.findings), 0)
 

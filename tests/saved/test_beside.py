@@ -30,7 +30,7 @@ def opened(trace: Trace, path: Path) -> dict[str, list[tuple[object, ...]]]:
 def test_captures_of_several_places_are_opened_again(case: Path, name: str, tmp_path: Path) -> None:
     with conchart.read(places=places_of(case)) as trace:
         assert opened(trace, tmp_path / name) == rows(trace)
-        assert trace.fetch("SELECT count(*) > 0 FROM sightings") == [(True,)]
+        assert trace.fetch("SELECT count(*) > 0 FROM place_packets") == [(True,)]
 
 
 @pytest.mark.parametrize("case", LOGGED, ids=lambda case: case.name)

@@ -17,7 +17,7 @@ import conchart
 from conchart import CaptureError, Trace, UsageError
 from conchart.analysis.findings.rule import RULE_FORMAT, load_rules, parse_rule
 from conchart.store.saved import ABOUT
-from conchart.store.schema import SCHEMA_VERSION
+from conchart.store.schema import FORMER_NAMES, SCHEMA_VERSION, TABLES
 from conchart.version import VERSION
 from tests.conftest import ROOT
 
@@ -81,7 +81,7 @@ def change(path: Path, statements: str) -> None:
         database.execute(statements)
 
 
-@pytest.mark.parametrize(("tables", "version"), [(SCHEMA_VERSION + 1, "1.4.0"), (SCHEMA_VERSION - 1, "0.1.7")])
+@pytest.mark.parametrize(("tables", "version"), [(SCHEMA_VERSION + 1, "1.4.0"), (1, "0.1.7")])
 def test_tables_of_another_version_are_refused_with_what_to_do(saved: Path, tables: int, version: str) -> None:
     change(saved, f"UPDATE about SET tables = {tables}, conchart = '{version}'")
     with pytest.raises(CaptureError) as caught:
@@ -91,6 +91,24 @@ def test_tables_of_another_version_are_refused_with_what_to_do(saved: Path, tabl
     assert f"its tables have version {tables}, and this conchart knows version {SCHEMA_VERSION}" in said
     assert f"pip install 'conchart=={version}'" in said
     assert "Read the captures again" in said
+
+
+def test_tables_are_found_by_the_names_that_they_had(saved: Path, tmp_path: Path) -> None:
+    with Trace.load(saved) as trace:
+        trace.write(tmp_path / "now.tables")
+        known = {table.name: trace.fetch(f"SELECT count(*) FROM {table.name}") for table in TABLES}
+    for former, now in ((former, now) for now, former in FORMER_NAMES[2].items()):
+        change(saved, f"ALTER TABLE {now} RENAME TO {former}")
+        (tmp_path / "now.tables" / now).rename(tmp_path / "now.tables" / former)
+    change(saved, "UPDATE about SET tables = 2")
+    manifest = tmp_path / "now.tables/manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"conchart": 2}))
+    for path in (saved, tmp_path / "now.tables"):
+        with Trace.load(path) as trace:
+            assert {table.name: trace.fetch(f"SELECT count(*) FROM {table.name}") for table in TABLES} == known
+    change(saved, "UPDATE about SET tables = 3")
+    with pytest.raises(CaptureError, match="it has no table"):
+        Trace.load(saved)
 
 
 def test_a_column_that_another_version_has_is_named_with_what_to_do(saved: Path) -> None:

@@ -146,6 +146,6 @@ def test_the_page_has_the_spans_of_a_request(tmp_path: Path) -> None:
     with conchart.read(case / "input.pcap", spans=case.glob("*.otlp.json")) as trace:
         trace.write(tmp_path / "out.html")
         known = trace.fetch("SELECT kind, count(*) FROM spans WHERE stream IS NOT NULL GROUP BY ALL ORDER BY ALL")
-    exchanges = Page((tmp_path / "out.html").read_text()).data["exchanges"]
-    told = [(end, sum(one is not None for one in exchanges[f"{end}_span"])) for end in ("client", "server")]
+    notes = Page((tmp_path / "out.html").read_text()).data["notes"]
+    told = [(end, sum(f"span of the {end}" in says for says in notes["says"])) for end in ("client", "server")]
     assert told == known == [("client", 128), ("server", 128)]

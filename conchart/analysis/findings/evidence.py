@@ -1,7 +1,7 @@
 """Evidence for rules: connections and exchanges that are complete enough to judge, and what users waited for.
 
-In: connections, handshakes, exchanges, phases, stalled, links, nodes, servers, checks. Out: temporary tables and views
-that the rules in ``rules/`` read beside the others, each made when the first rule that reads it is asked;
+In: connections, handshakes, exchanges, phases, phase_stalls, links, nodes, servers, checks. Out: temporary tables and
+views that the rules in ``rules/`` read beside the others, each made when the first rule that reads it is asked;
 ``docs/findings.md`` explains their columns. What has all the columns of handshakes and exchanges is a view: few rules
 are asked, and each wants few of them.
 
@@ -187,7 +187,7 @@ _SECURED = """
         SELECT *, CASE
             WHEN version IS DISTINCT FROM 'TLSv1.3' THEN
                 [(least(ready_at, coalesce(server_done_at, ready_at)), ready_at)]
-            WHEN stream IN (SELECT stream FROM stalled WHERE phase = 'tls' AND kind <> 'slow-start') THEN []
+            WHEN stream IN (SELECT stream FROM phase_stalls WHERE phase = 'tls' AND kind <> 'slow-start') THEN []
             ELSE list_filter([
                 (server_hello_at - before_ns + coalesce(server_ns, $resumed_ns)::BIGINT,
                     least(server_done_at, ready_at)),
@@ -249,7 +249,7 @@ _ANSWERS = f"""
         greatest(median(response_at - start_at - rtt_ns) OVER alike, 0)::BIGINT AS usual_ns,
         median(response_at - request_done_at) OVER alike AS usual_wait_ns,
         count(*) OVER alike AS requests
-    FROM told ANTI JOIN (SELECT stream, exchange FROM stalled WHERE phase = 'wait') USING (stream, exchange)
+    FROM told ANTI JOIN (SELECT stream, exchange FROM phase_stalls WHERE phase = 'wait') USING (stream, exchange)
     WHERE NOT awaits_event
     WINDOW alike AS (PARTITION BY server_ip, server_port, statement)
 """
@@ -366,7 +366,7 @@ _WAITED = f"""
         SELECT stream, exchange AS number, min(start_at) FILTER (side = 'client') AS held_at,
             sum(end_at - start_at) FILTER (side = 'client') AS held_ns,
             max(end_at) FILTER (side = 'server') AS arrived_at
-        FROM stalled WHERE phase = 'idle' AND exchange IS NOT NULL GROUP BY ALL),
+        FROM phase_stalls WHERE phase = 'idle' AND exchange IS NOT NULL GROUP BY ALL),
     opened AS (
         SELECT judged.stream, first_exchange AS number, coalesce(syn_at, hello_at) AS syn_at, ready_at
         FROM judged LEFT JOIN (SELECT stream, syn_at FROM openings) USING (stream)
@@ -405,7 +405,7 @@ _WAITED = f"""
         WHERE (state IN ('refused', 'unanswered') AND transport = 'tcp'
                 OR state = 'unanswered' AND stream IN (SELECT stream FROM handshakes WHERE quic_version IS NOT NULL)
                 OR stream IN (SELECT stream FROM handshakes WHERE outcome = 'failed')
-                OR stream IN (SELECT stream FROM stalled WHERE kind = 'syn-rto'))
+                OR stream IN (SELECT stream FROM phase_stalls WHERE kind = 'syn-rto'))
             AND stream NOT IN (SELECT stream FROM exchanges) AND client_ip NOT IN (FROM scanners)),
     asked_by_users AS (FROM begun WHERE {OF_USERS}),
     caused AS (
@@ -449,7 +449,7 @@ _HELD = """
         SELECT stream, number AS exchange, idle_ns,
             max(request_bytes) OVER earlier >= request_bytes AS client,
             max(response_bytes) OVER earlier >= response_bytes AS server
-        FROM asked SEMI JOIN (FROM stalled WHERE kind = 'slow-start') USING (stream)
+        FROM asked SEMI JOIN (FROM phase_stalls WHERE kind = 'slow-start') USING (stream)
         WINDOW earlier AS (PARTITION BY stream ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING))
     SELECT stream, exchange, kind, detail, phase, side, start_at, end_at, end_at - start_at AS ns, ack_delay_ns,
         CASE WHEN kind = 'slow-start' AND idle_ns >= $rto_ns + coalesce(rtt_ns, 0)
@@ -458,7 +458,7 @@ _HELD = """
         [start_frame, end_frame] AS frames, if(side = 'client', asking, answering) AS sender,
         if(side = 'client', answering, asking) AS receiver,
         client_ip, server_ip, server_port, server_name, hop, rtt_ns, tls
-    FROM stalled JOIN (
+    FROM phase_stalls JOIN (
         SELECT stream, client_ip, server_ip, server_port, server_name, hop, rtt_ns, tls, 'tcp' AS transport,
             if(hop = 'backend', 'proxy', 'client') AS asking, if(hop = 'backend', 'backend', 'server') AS answering
         FROM judged WHERE NOT probe AND NOT coarse
@@ -511,14 +511,14 @@ MADE_OF = {
     "floors": "exchanges",
     "sessions": "exchanges",
     "lookups": "exchanges",
-    "held": "stalled",
+    "held": "phase_stalls",
     "secured": "handshakes",
     "clocks": "places",
     "changes": "places",
     "disorders": "places",
     "losses": "places",
     "paths": "places",
-    "whereabouts": "places",
+    "phase_places": "places",
 }
 """What has no row where the table that it is made of has none."""
 

@@ -14,7 +14,7 @@ use crate::quic::Lost;
 use crate::rows;
 use crate::stalls::Stall;
 use crate::stream::BySide;
-use crate::tables::{ConnectionRow, PacketRow, SightingRow, Tables};
+use crate::tables::{ConnectionRow, PacketRow, PlacePacketRow, Tables};
 use crate::tally::Tally;
 use crate::tls::{Handshake, MessageSeen, RecordSeen, Version};
 use crate::udp::Move;
@@ -52,7 +52,7 @@ pub struct Portion {
     /// With the IP packet that carried it, where that is wanted.
     packets: Vec<(PacketRow<'static>, Option<Box<[u8]>>)>,
     records: Vec<(i32, i32, RecordSeen)>,
-    sightings: Vec<SightingRow>,
+    place_packets: Vec<PlacePacketRow>,
     messages: Vec<(i32, i32, MessageSeen)>,
     quic_frames: Vec<(i32, QuicFrame)>,
     http3_frames: Vec<(i32, Http3Frame)>,
@@ -116,7 +116,7 @@ impl Portion {
         for (packet, segment) in self.packets.drain(..) {
             tables.packet(PacketRow { segment: segment.as_deref(), ..packet })?;
         }
-        for sighting in self.sightings.drain(..) {
+        for sighting in self.place_packets.drain(..) {
             tables.sighting(sighting)?;
         }
         for (stream, number, record) in self.records.drain(..) {
@@ -208,8 +208,8 @@ impl<O: Output> Outbox<O> {
         self.added()
     }
 
-    pub fn sighting(&mut self, row: SightingRow) -> Result<(), Stopped> {
-        self.portion.sightings.push(row);
+    pub fn sighting(&mut self, row: PlacePacketRow) -> Result<(), Stopped> {
+        self.portion.place_packets.push(row);
         self.added()
     }
 

@@ -120,7 +120,7 @@ impl Output for Channel {
 
 /// Reads whole captures. See `_native.pyi`.
 #[pyfunction]
-#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, detailed, explained, statements, keylogs, progress, watch, sightings=false, steps=Vec::new()))]
+#[pyo3(signature = (paths, sink, *, compile_filter, start, end, start_relative, end_relative, count, detailed, explained, statements, keylogs, progress, watch, place_packets=false, steps=Vec::new()))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of the one door")]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
 fn read_capture(
@@ -139,7 +139,7 @@ fn read_capture(
     keylogs: Vec<PathBuf>,
     progress: Option<Py<PyAny>>,
     watch: Option<Py<PyAny>>,
-    sightings: bool,
+    place_packets: bool,
     steps: Vec<(u64, i64)>,
 ) -> PyResult<(u64, Vec<Torn>)> {
     let watch =
@@ -153,7 +153,7 @@ fn read_capture(
         detailed: detailed.unwrap_or(u64::MAX),
         explained,
         statements: chosen(statements)?,
-        sightings,
+        place_packets,
         steps,
         keylogs,
         watcher: watch.as_ref().map(|watch| Arc::clone(&watch.watcher)),

@@ -20,7 +20,7 @@ use crate::stalls::{Detail, Stall};
 use crate::stream::{BySide, Moment, Side};
 use crate::tables::{
     CaptureRow, ConnectionRow, ExchangeMessageRow, ExchangeRow, HandshakeRow, LostPacketRow, PacketRow, PhaseRow,
-    SightingRow, StallRow,
+    PlacePacketRow, StallRow,
 };
 use crate::tally::Tally;
 use crate::tcp::{Connection, Half, Mark};
@@ -487,9 +487,9 @@ fn packet(stream: i32, flags: Flags, bytes: u32, seen: Moment, from: Side, mark:
 }
 
 /// What tells a segment from others of its side, wherever it is captured: a router changes none of it.
-pub fn sighted_segment(stream: i32, segment: &Segment<'_>, seen: Moment, from: Side) -> SightingRow {
+pub fn sighted_segment(stream: i32, segment: &Segment<'_>, seen: Moment, from: Side) -> PlacePacketRow {
     let print = FixedState::default().hash_one((segment.window, segment.timestamps));
-    SightingRow {
+    PlacePacketRow {
         seq: Some(segment.seq.0.into()),
         ack: segment.flags.ack().then_some(segment.ack.0.into()),
         window_scale: segment.window_scale.map(i32::from),
@@ -504,9 +504,9 @@ pub fn sighted_segment(stream: i32, segment: &Segment<'_>, seen: Moment, from: S
 const PRINTED: usize = 64;
 
 /// The same of a datagram: the beginning of what it carries.
-pub fn sighted_datagram(stream: i32, datagram: &Datagram<'_>, seen: Moment, from: Side) -> SightingRow {
+pub fn sighted_datagram(stream: i32, datagram: &Datagram<'_>, seen: Moment, from: Side) -> PlacePacketRow {
     let print = FixedState::default().hash_one(datagram.payload.get(..PRINTED).unwrap_or(datagram.payload));
-    SightingRow {
+    PlacePacketRow {
         tos: traffic_class(datagram.captured).map(i32::from),
         ..sighting(stream, seen, from, Flags(0), datagram.payload_len, print, datagram.ip_id, datagram.ttl)
     }
@@ -522,8 +522,8 @@ fn sighting(
     print: u64,
     ip_id: Option<u16>,
     ttl: u8,
-) -> SightingRow {
-    SightingRow {
+) -> PlacePacketRow {
+    PlacePacketRow {
         stream: Some(stream),
         frame: Some(seen.frame().cast_signed()),
         seen_at: Some(seen.at),
@@ -533,7 +533,7 @@ fn sighting(
         print: Some(print.cast_signed()),
         ip_id: ip_id.map(i32::from),
         ttl: Some(ttl.into()),
-        ..SightingRow::default()
+        ..PlacePacketRow::default()
     }
 }
 

@@ -369,7 +369,7 @@ table! {
 }
 table! {
     /// One packet, with what tells it from others.
-    Sightings of SightingRow as "sightings" {
+    PlacePackets of PlacePacketRow as "place_packets" {
         stream: Int32, frame: Int64, seen_at: Int64, sender: Word of SIDE, flags: Letters, bytes: Int32,
         seq: Int64, ack: Int64, print: Int64, ip_id: Int32, ttl: Int32, window_scale: Int32,
         mss: Int32, options: Kinds, tos: Int32,
@@ -422,7 +422,7 @@ pub const DECLARED: &[Declared] = &[
     (ClientMoves::NAME, ClientMoves::COLUMNS),
     (Links::NAME, Links::COLUMNS),
     (Packets::NAME, Packets::COLUMNS),
-    (Sightings::NAME, Sightings::COLUMNS),
+    (PlacePackets::NAME, PlacePackets::COLUMNS),
     (Records::NAME, Records::COLUMNS),
     (Messages::NAME, Messages::COLUMNS),
     (QuicFrames::NAME, QuicFrames::COLUMNS),
@@ -443,7 +443,7 @@ pub struct Tables {
     client_moves: ClientMoves,
     links: Links,
     packets: Packets,
-    sightings: Sightings,
+    place_packets: PlacePackets,
     records: Records,
     messages: Messages,
     quic_frames: QuicFrames,
@@ -496,7 +496,7 @@ impl Default for Tables {
             client_moves: ClientMoves::new(),
             links: Links::new(),
             packets: Packets::new(),
-            sightings: Sightings::new(),
+            place_packets: PlacePackets::new(),
             records: Records::new(),
             messages: Messages::new(),
             quic_frames: QuicFrames::new(),
@@ -524,7 +524,7 @@ impl Tables {
         client_move(ClientMoveRow) => client_moves: ClientMoves;
         link(LinkRow) => links: Links;
         packet(PacketRow) => packets: Packets;
-        sighting(SightingRow) => sightings: Sightings;
+        sighting(PlacePacketRow) => place_packets: PlacePackets;
         record(RecordRow) => records: Records;
         message(MessageRow) => messages: Messages;
         quic_frame(QuicFrameRow) => quic_frames: QuicFrames;

@@ -128,17 +128,17 @@ _TLS = _attributes(
 )
 _STALL = _attributes(
     string={
-        "conchart.stall.kind": "stalled.kind::VARCHAR",
-        "conchart.stall.detail": "stalled.detail::VARCHAR",
-        "conchart.stall.side": "stalled.side::VARCHAR",
+        "conchart.stall.kind": "phase_stalls.kind::VARCHAR",
+        "conchart.stall.detail": "phase_stalls.detail::VARCHAR",
+        "conchart.stall.side": "phase_stalls.side::VARCHAR",
     },
     int={
-        "conchart.stream": "stalled.stream",
-        "conchart.exchange": "stalled.exchange",
+        "conchart.stream": "phase_stalls.stream",
+        "conchart.exchange": "phase_stalls.exchange",
         "conchart.stall.start_frame": "stalled.start_frame",
         "conchart.stall.end_frame": "stalled.end_frame",
     },
-    double={"conchart.confidence": "stalled.confidence"},
+    double={"conchart.confidence": "phase_stalls.confidence"},
 )
 _LINK = _attributes(
     string={"conchart.link.method": "links.method"}, double={"conchart.link.confidence": "links.confidence"}
@@ -233,16 +233,16 @@ _TRACES = f"""
         FROM opened JOIN known USING (stream)
         LEFT JOIN traced ON traced.stream = by_stream AND traced.number = by_exchange),
     stalled_spans AS (
-        SELECT stalled.stream, coalesce(traced.trace, opening.trace, md5('trace ' || key)) AS trace,
+        SELECT phase_stalls.stream, coalesce(traced.trace, opening.trace, md5('trace ' || key)) AS trace,
             -- What held up a handshake lies in its span.
             coalesce(traced.span, opening.span) AS parent,
-            left(md5(concat_ws(' ', 'stall', key, kind, stalled.start_at, stalled.end_at, start_frame, exchange,
-                phase)), 16) AS span,
-            'stall ' || kind AS name, stalled.start_at, stalled.end_at, {_STALL} AS attributes
-        FROM stalled JOIN known USING (stream)
-        LEFT JOIN traced ON traced.stream = stalled.stream AND traced.number = stalled.exchange
+            left(md5(concat_ws(' ', 'stall', key, kind, phase_stalls.start_at, phase_stalls.end_at, start_frame,
+                exchange, phase)), 16) AS span,
+            'stall ' || kind AS name, phase_stalls.start_at, phase_stalls.end_at, {_STALL} AS attributes
+        FROM phase_stalls JOIN known USING (stream)
+        LEFT JOIN traced ON traced.stream = phase_stalls.stream AND traced.number = phase_stalls.exchange
         ASOF LEFT JOIN opening_spans AS opening
-            ON opening.stream = stalled.stream AND opening.start_at <= stalled.start_at),
+            ON opening.stream = phase_stalls.stream AND opening.start_at <= phase_stalls.start_at),
     drawn AS (
         SELECT stream, trace, span, parent, coalesce(
                 CASE WHEN {_RPC} THEN nullif(ltrim(target, '/'), '') WHEN {_HTTP} THEN method END, protocol) AS name,

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from conchart.analysis.whereabouts import DOUBTS
+from conchart.analysis.phase_places import DOUBTS
 from conchart.labels.stalls import DETAIL
 from conchart.report.messages import BY_EXCHANGE
+from conchart.report.phase_places import PARTS
 from conchart.report.races import OF_STREAMS
 from conchart.report.rows import Row, rows
-from conchart.report.whereabouts import PARTS
 from conchart.store.sql import COSTLIEST, NEEDLESS, UNFINISHED
 from conchart.store.tables import Tables
 
@@ -50,7 +50,7 @@ _OF_PLACES = {
             list(place ORDER BY if(sender = 'client', position, -position)) AS places,
             list(seen_at ORDER BY if(sender = 'client', position, -position)) AS instants,
             any_value(to_place) AS lost_to
-        FROM sightings JOIN paths USING (stream, place) JOIN own USING (stream) LEFT JOIN lost USING (frame)
+        FROM place_packets JOIN paths USING (stream, place) JOIN own USING (stream) LEFT JOIN lost USING (frame)
         GROUP BY stream, sender, coalesce(packet, -1 - frame) ORDER BY stream, seen_at, frame""",
     "parts": PARTS,
 }

@@ -18,8 +18,8 @@ from conchart.questions.explain.quic import sealed
 from conchart.questions.explain.sequence import Rung, rungs, several_places
 from conchart.report import races, tunnels
 from conchart.report.messages import told
+from conchart.report.phase_places import where
 from conchart.report.rows import Row
-from conchart.report.whereabouts import where
 
 _MOST_TOLD = 10
 """Exchanges of which it is said what messages they have."""
@@ -124,7 +124,7 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
     for one in told_where[:_MOST_TOLD]:
         yield "where", f"{one}" if one.exchange is None else f"request {one.exchange}: {one}"
     if len(told_where) > _MOST_TOLD:
-        yield "where", f"{len(told_where) - _MOST_TOLD} more: conchart query … 'FROM whereabouts'"
+        yield "where", f"{len(told_where) - _MOST_TOLD} more: conchart query … 'FROM phase_places'"
 
 
 def _unfinished(connection: Connection) -> Iterator[str]:

@@ -42,7 +42,7 @@ def survey(
         part: The part.
         options: How to read, as ``ReadOptions.of_task`` gives it.
         work: The folder of all parts.
-        sighted: Takes the batches of ``sightings``, which then have no file.
+        sighted: Takes the batches of ``place_packets``, which then have no file.
         keylog: Files with secrets.
         steps: Where the clock was set: from which frame on it shows how much more. That is taken away.
 
@@ -54,7 +54,7 @@ def survey(
             written = Counter[str]()
 
             def take(table: str, batch: object) -> None:
-                if table == "sightings" and sighted:
+                if table == "place_packets" and sighted:
                     sighted(batch)
                 elif table == "captures":
                     tables.insert(table, batch)
@@ -71,7 +71,7 @@ def survey(
                     detailed=0,
                     keylog=keylog,
                     steps=steps,
-                    sightings=sighted is not None,
+                    place_packets=sighted is not None,
                 )
             files = _files(tables)
             about = "SELECT sum(packets)::BIGINT, sum(selected)::BIGINT, bool_or(truncated) FROM captures"

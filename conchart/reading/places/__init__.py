@@ -1,7 +1,7 @@
 """Captures of the same traffic, taken at several places: one trace, on one clock.
 
 In: the files of each place. Out: rows in a trace's tables. A connection that several places saw has one row; the tables
-``places``, ``clocks`` and ``sightings`` say what each place saw of it, and when.
+``places``, ``clocks`` and ``place_packets`` say what each place saw of it, and when.
 
 Each place is read by itself into Parquet files (``parts.survey``), all side by side; its packets stay in memory, for
 the core. ``matching`` finds the connections and packets that
@@ -62,16 +62,16 @@ def read(tables: Tables, source: Source, options: ReadOptions, knowledge: Knowle
         task = replace(options.of_task(len(places)), packets=details, explain=None)
 
         def survey_place(number: int, name: str, stop: Event, steps: Sequence[Step] = ()) -> Place:
-            sightings: list[object] = []
+            place_packets: list[object] = []
 
             def sighted(batch: object) -> None:
                 if stop.is_set():
                     raise CancelledError
-                sightings.append(batch)
+                place_packets.append(batch)
 
             part = parts[number]
             surveyed = survey(part, task, work, sighted, keylog=knowledge.keylog, steps=tuple(steps))
-            return Place(number, name, surveyed, sightings)
+            return Place(number, name, surveyed, place_packets)
 
         named = _side_by_side(survey_place, places, options.progress)
         crossings = stack.enter_context(_matched(tables, named))
@@ -92,7 +92,7 @@ def read(tables: Tables, source: Source, options: ReadOptions, knowledge: Knowle
             crossings = stack.enter_context(_matched(tables, named))
         clocks = set_clocks(tables, crossings, named, trusted, steps)
         for place in named:
-            place.sightings.clear()  # the core gives them away as they become rows
+            place.place_packets.clear()  # the core gives them away as they become rows
         join_places(tables, crossings, named, clocks)
 
 
@@ -112,7 +112,7 @@ def _check_files(places: Mapping[str, Sequence[str]]) -> None:
 def _matched(tables: Tables, places: Sequence[Place]) -> Iterator[_native.Crossings]:
     """Have the views of what was read, and what is the same in them."""
     with read_files(tables, places):
-        crossings = _native.Crossings([place.sightings for place in places])
+        crossings = _native.Crossings([place.place_packets for place in places])
         match_flows(tables, crossings, places)
         match_packets(tables, crossings)
         order_places(tables, crossings)

@@ -48,7 +48,7 @@ def join_places(tables: Tables, crossings: _native.Crossings, places: Sequence[P
     ):
         _number(tables, clocks)
         for table in CORE:
-            if table.name == "sightings":
+            if table.name == "place_packets":
                 streams = Rows(tables.stored("SELECT path, stream, turned FROM streams"))
                 told = crossings.told(
                     streams, [before for _, _, before in befores], [clock.stretches for clock in clocks]

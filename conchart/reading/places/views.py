@@ -24,14 +24,14 @@ class Place:
     """From 0, in the order of the command line: the first one's clock is the reference."""
     name: str
     surveyed: Surveyed
-    sightings: list[object]
+    place_packets: list[object]
     """The batches of that table, as the core gave them; none where they were given away."""
 
 
 @contextmanager
 def read_files(tables: Tables, places: Sequence[Place]) -> Iterator[None]:
     """Have a view of each table of all places as long as the block lasts."""
-    names = [table.name for table in CORE if table.name != "sightings"]
+    names = [table.name for table in CORE if table.name != "place_packets"]
     for name in names:
         rows = (
             f"SELECT {place.number}::BIGINT AS part, * FROM read_parquet([{files}])"

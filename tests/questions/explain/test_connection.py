@@ -80,7 +80,7 @@ def test_names_are_told_only_where_they_are_wanted() -> None:
 
 
 def test_where_places_are_named_each_packet_has_those_that_saw_it_in_the_order_of_its_way() -> None:
-    sightings = [
+    place_packets = [
         {"stream": 0, "frame": frame, "seen_at": at, "sender": sender, "place": place, "packet": packet, "flags": "A",
          "bytes": size}
         for frame, at, sender, place, packet, size in (
@@ -90,7 +90,7 @@ def test_where_places_are_named_each_packet_has_those_that_saw_it_in_the_order_o
     ]  # fmt: skip
     tables = kept(
         1,
-        sightings=sightings,
+        place_packets=place_packets,
         captures=[{"capture": 0, "place": "app"}],
         places=[{"number": number, "place": place} for number, place in enumerate(("lb", "app"))],
         paths=[{"stream": 0, "position": number, "place": place} for number, place in enumerate(("lb", "app"))],

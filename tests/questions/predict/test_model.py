@@ -23,8 +23,9 @@ HANDSHAKE: Row = {
     "outcome": "complete", "round_trips": 1, "client_compute_ns": 2, "server_compute_ns": 3,
 }  # fmt: skip
 EXCHANGE: Row = {
-    "stream": 0, "number": 0, "protocol": "http/1.1", "kind": "web", "request_at": 100 * MS, "request_done_at": 101 * MS,
-    "response_at": 140 * MS, "response_done_at": 150 * MS, "request_bytes": 10, "response_bytes": 20,
+    "stream": 0, "number": 0, "protocol": "http/1.1", "kind": "web",
+    "request_at": 100 * MS, "request_done_at": 101 * MS, "response_at": 140 * MS, "response_done_at": 150 * MS,
+    "request_bytes": 10, "response_bytes": 20,
 }  # fmt: skip
 
 

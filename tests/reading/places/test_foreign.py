@@ -82,7 +82,7 @@ def test_no_packet_of_others_arrives_before_it_was_sent(name: str) -> None:
         ways = trace.sql("""
             SELECT one.place, other.place, one.stream, one.sender,
                 min(other.seen_at - one.seen_at), max(other.seen_at - one.seen_at)
-            FROM sightings one JOIN sightings other USING (stream, packet, sender)
+            FROM place_packets one JOIN place_packets other USING (stream, packet, sender)
             WHERE one.place < other.place GROUP BY ALL
         """).fetchall()
     for here, there, stream, sender, least_ns, most_ns in ways:

@@ -95,7 +95,7 @@ def test_what_lies_between_the_places_is_told_so_and_adds_up(case: str) -> None:
                 count(*) FILTER (parts.kind = 'between'),
                 bool_and(uncertainty_ns = (SELECT max(uncertainty_ns) FROM clocks)) FILTER (parts.kind = 'between'),
                 sum(parts.end_at - parts.start_at) FILTER (parts.kind = 'host' AND place = 'app')
-            FROM whereabouts parts JOIN phases USING (stream, exchange)
+            FROM phase_places parts JOIN phases USING (stream, exchange)
             WHERE phase = 'wait' AND phases.kind = 'wait' AND (stream, exchange) IN (
                 SELECT (front_stream, front_exchange) FROM links WHERE method = 'likeness')
             GROUP BY ALL
@@ -124,4 +124,4 @@ def test_nothing_is_claimed_of_what_looks_the_same_or_has_nothing_to_do_with_eac
             ("unknown", None)
         ]
         assert trace.sql("SELECT count(*) FROM links WHERE method = 'likeness'").fetchone() == (0,)
-        assert trace.sql("SELECT count(*) FROM whereabouts WHERE kind = 'between'").fetchone() == (0,)
+        assert trace.sql("SELECT count(*) FROM phase_places WHERE kind = 'between'").fetchone() == (0,)

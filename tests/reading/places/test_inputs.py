@@ -20,7 +20,7 @@ HEADER, RECORD = 24, 16
 """Bytes of a pcap file's header, and before each packet."""
 TOLD = {
     "clocks": "place, reference, from_at, offset_ns, drift_ppb, uncertainty_ns, method, packets",
-    "sightings": "place, frame, seen_at, packet, stream",
+    "place_packets": "place, frame, seen_at, packet, stream",
     "losses": "from_place, to_place, frame",
     "connections": "client_ip, client_port, packets_client, packets_server, opened_at, closed_at",
 }

@@ -36,7 +36,7 @@ def test_frames_count_on_from_place_to_place(tmp_path: Path) -> None:
             ("client", 1, count),
             ("server", count + 1, 2 * count),
         ]
-        frames = trace.fetch("SELECT place, min(frame), max(frame) FROM sightings GROUP BY place ORDER BY place")
+        frames = trace.fetch("SELECT place, min(frame), max(frame) FROM place_packets GROUP BY place ORDER BY place")
         assert frames == [("client", 1, count), ("server", count + 1, 2 * count)]
 
 
@@ -58,9 +58,9 @@ def test_a_clock_that_is_hours_ahead_changes_no_time(tmp_path: Path) -> None:
     packets = talk().packets()
     far = later(packets, ("10.0.0.9", 80))
     with read(tmp_path, packets, far) as trace:
-        right = trace.fetch("SELECT place, seen_at FROM sightings ORDER BY frame")
+        right = trace.fetch("SELECT place, seen_at FROM place_packets ORDER BY frame")
     with read(tmp_path, packets, [replace(one, at=one.at + 7_200 * S) for one in far]) as trace:
-        moved = trace.fetch("SELECT place, seen_at FROM sightings ORDER BY frame")
+        moved = trace.fetch("SELECT place, seen_at FROM place_packets ORDER BY frame")
     for (place, at), (_, told) in zip(right, moved, strict=True):
         assert abs(told - at) <= (0 if place == "client" else 1_000_000)
 

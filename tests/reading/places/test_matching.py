@@ -39,8 +39,8 @@ def seen(folder: Path, near: Sequence[Packet], far: Sequence[Packet]) -> tuple[l
         ways = trace.fetch("SELECT list(place ORDER BY position) FROM paths GROUP BY stream ORDER BY stream")
         shared = trace.fetch("""
             SELECT place, count(*), count(*) FILTER (packet IN (
-                SELECT packet FROM sightings GROUP BY packet HAVING count(DISTINCT place) > 1))
-            FROM sightings GROUP BY place ORDER BY place""")
+                SELECT packet FROM place_packets GROUP BY packet HAVING count(DISTINCT place) > 1))
+            FROM place_packets GROUP BY place ORDER BY place""")
     return [way for (way,) in ways], shared
 
 

@@ -41,7 +41,7 @@ def test_a_dropped_packet_is_at_no_other_place(case: Path) -> None:
     for loss in truth.losses:
         paired = {
             pair.here.frame + truth.first_frame(loss.from_place) - 1
-            for pair in truth.sightings(loss.from_place, loss.to_place)
+            for pair in truth.place_packets(loss.from_place, loss.to_place)
         }
         assert loss.frame not in paired
 
@@ -50,7 +50,7 @@ def test_a_dropped_packet_is_at_no_other_place(case: Path) -> None:
 def test_no_packet_is_faster_than_the_line(case: Path) -> None:
     truth = Truth(case)
     for name, line in truth.said["lines"].items():
-        ways = [pair.way_ns for pair in truth.sightings(*name.split("-"))]
+        ways = [pair.way_ns for pair in truth.place_packets(*name.split("-"))]
         back_ms = line["delay_ms"] if line["back_ms"] is None else line["back_ms"]
         assert min(way for way in ways if way > 0) >= line["delay_ms"] * 1e6
         assert min(-way for way in ways if way < 0) >= back_ms * 1e6
@@ -76,7 +76,7 @@ def test_segments_were_cut_and_joined_where_the_case_says_so() -> None:
 
 def test_an_address_translation_is_seen_in_addresses_and_ports_and_in_nothing_else() -> None:
     truth = Truth(next(case for case in CASES if case.name == "nat"))
-    pairs = truth.sightings("client", "lb")
+    pairs = truth.place_packets("client", "lb")
     assert len(pairs) > 50
     assert all(pair.here.flow.isdisjoint(pair.there.flow) for pair in pairs)
     assert len({pair.here.flow for pair in pairs}) == len({pair.there.flow for pair in pairs}) > 1

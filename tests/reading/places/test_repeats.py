@@ -67,7 +67,7 @@ def test_packets_that_a_place_captured_twice_are_not_doubled(tmp_path: Path) -> 
     }
     with conchart.read(places=places) as trace:
         assert trace.sql("FROM disorders").fetchall() == trace.sql("FROM losses").fetchall() == []
-        seen = trace.sql("SELECT place, count(*), count(DISTINCT packet) FROM sightings GROUP BY ALL ORDER BY ALL")
+        seen = trace.sql("SELECT place, count(*), count(DISTINCT packet) FROM place_packets GROUP BY ALL ORDER BY ALL")
         assert seen.fetchall() == [(place, len(packets), len(packets)) for place in places]
 
 
@@ -123,5 +123,5 @@ def test_of_a_segment_that_was_cut_on_the_way_the_lost_pieces_are_told(tmp_path:
         """).fetchall()
         expected = [(lost[0].seq, 1_448), (lost[1].seq, 2 * 1_448)]
         assert told == [(seq, size, "server", "client", False) for seq, size in expected]
-        sizes = trace.sql("SELECT max(bytes) FROM sightings GROUP BY place ORDER BY place").fetchall()
+        sizes = trace.sql("SELECT max(bytes) FROM place_packets GROUP BY place ORDER BY place").fetchall()
         assert sizes == [(1_448,), (5 * 1_448,)]

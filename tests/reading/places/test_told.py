@@ -16,9 +16,9 @@ from conchart.outputs.terminal.sheet import Sheet
 from conchart.questions.explain import Ladder, connections, ladder
 from conchart.report.axis import time_axis
 from conchart.report.delays import delays
+from conchart.report.phase_places import Where, phase_places
 from conchart.report.places import KINDS, Part, clocks, losses, spent
 from conchart.report.request_paths import MAX_ARROWS, journeys
-from conchart.report.whereabouts import Where, whereabouts
 from tests.conftest import ROOT, places_of
 
 PLACES = ROOT / "captures/places"
@@ -30,21 +30,21 @@ def read(case: str) -> Trace:
 
 def test_parts_are_told_once_and_add_up(placed_trace: Trace) -> None:
     for (stream,) in placed_trace.sql("SELECT stream FROM connections").fetchall():
-        for told in whereabouts(placed_trace, stream):
+        for told in phase_places(placed_trace, stream):
             names = [(part.kind, part.place, part.to_place) for part in told.parts]
             assert len(names) == len(set(names))
             assert sum(part.total_ns for part in told.parts) <= told.total_ns
-    whole = "SELECT coalesce(sum(end_at - start_at), 0) FROM whereabouts"
+    whole = "SELECT coalesce(sum(end_at - start_at), 0) FROM phase_places"
     ((expected,),) = placed_trace.sql(whole).fetchall()
     streams = [stream for (stream,) in placed_trace.sql("SELECT stream FROM connections").fetchall()]
-    told_ns = [part.total_ns for stream in streams for one in whereabouts(placed_trace, stream) for part in one.parts]
+    told_ns = [part.total_ns for stream in streams for one in phase_places(placed_trace, stream) for part in one.parts]
     assert sum(told_ns) == expected
 
 
 def test_a_place_that_sees_one_direction_does_not_hide_those_behind_it() -> None:
     """The way back goes around the router: the path from client to load balancer is told all the same."""
     with read("detour") as trace:
-        (told,) = (one for one in whereabouts(trace, 0) if (one.phase, one.exchange) == ("wait", 0))
+        (told,) = (one for one in phase_places(trace, 0) if (one.phase, one.exchange) == ("wait", 0))
     # The load balancer alone saw its backend.
     assert [part.words for part in told.parts] == ["path client–lb", "at lb", "behind lb"]
     assert told.parts[0].total_ns == pytest.approx(10_000_000, rel=0.05)  # the line's 10 ms out; back it is none
@@ -61,7 +61,7 @@ def test_explain_tells_the_same_of_each_request() -> None:
     with read("plain") as trace:
         (found,) = connections(trace, 0)
         facts = [says for name, says in ladder(found).facts if name == "where"]
-        expected = whereabouts(trace, 0)
+        expected = phase_places(trace, 0)
     waits = [f"request {one.exchange}: {one}" for one in expected if one.phase == "wait"]
     assert len(waits) == 4
     assert facts[2:] == waits
@@ -119,7 +119,7 @@ def test_a_proxys_own_place_is_enough_to_follow_a_request() -> None:
     files = places_of(PLACES / "plain")
     with conchart.read(places={"lb": [files["lb"]], "app": [files["app"]]}) as trace:
         streams = [stream for (stream,) in trace.sql("SELECT DISTINCT front_stream FROM links ORDER BY ALL").fetchall()]
-        told = [one for stream in streams for one in whereabouts(trace, stream)]
+        told = [one for stream in streams for one in phase_places(trace, stream)]
         (whole,) = (one for one in spent(trace) if one.server_port == 443)
     waits = [one for one in told if one.phase == "wait"]
     assert len(waits) == 9
@@ -137,7 +137,7 @@ def test_a_proxys_own_place_is_enough_to_follow_a_request() -> None:
 
 def test_a_request_is_followed_through_all_hops_of_one_host() -> None:
     with read("one-host") as trace:
-        (told,) = (one for one in whereabouts(trace, 0) if one.exchange == 0)
+        (told,) = (one for one in phase_places(trace, 0) if one.exchange == 0)
     # Behind the client's loopback interface is the relay, which nobody else saw from that side.
     words = ["behind client", "path bridge–lb", "at lb", "path lb–bridge", "path bridge–app", "at app"]
     assert [part.words for part in told.parts] == words
@@ -147,7 +147,7 @@ def test_a_request_is_followed_through_all_hops_of_one_host() -> None:
 def test_a_client_that_waits_for_its_timer_is_not_taken_for_a_proxy() -> None:
     """The request arrived, its answer was lost: until the client sends again, the time is the loss's."""
     with read("queue") as trace:
-        (told,) = (one for one in whereabouts(trace, 1) if one.exchange == 3 and one.phase == "wait")
+        (told,) = (one for one in phase_places(trace, 1) if one.exchange == 3 and one.phase == "wait")
     assert [part.words for part in told.parts] == ["losses lb → client", "path client–lb"]
     assert told.parts[0].total_ns > 200_000_000
 
@@ -156,7 +156,9 @@ def test_a_loss_is_counted_among_the_packets_that_left() -> None:
     """Of UDP, a place may see nothing of a connection whose only packet was lost."""
     with read("udp") as trace:
         told = {(one.from_place, one.to_place): one for one in losses(trace)}
-        ((left,),) = trace.sql("SELECT count(*) FROM sightings WHERE place = 'client' AND sender = 'client'").fetchall()
+        ((left,),) = trace.sql(
+            "SELECT count(*) FROM place_packets WHERE place = 'client' AND sender = 'client'"
+        ).fetchall()
         ways = {(one.from_place, one.to_place): one for one in delays(trace, time_axis(trace))}
     assert told["client", "lb"].packets == left
     assert all(one.lost + one.packets == told[way].packets for way, one in ways.items() if way in told)

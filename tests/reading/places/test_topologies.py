@@ -20,11 +20,11 @@ from tests.reading.places.truth import LINKS, records
 CASES = ROOT / "captures" / "places"
 VXLAN, VXLAN_HEADER, ETHERNET = 4789, 8, 14
 TABLES = {
-    "sightings": "place, frame, packet, stream, sender::VARCHAR, seq, ack, bytes, flags, seen_at",
+    "place_packets": "place, frame, packet, stream, sender::VARCHAR, seq, ack, bytes, flags, seen_at",
     "clocks": "*",
     "losses": "*",
     "disorders": "*",
-    "whereabouts": "*",
+    "phase_places": "*",
     "connections": "* EXCLUDE (mac_client, mac_server, local_end, tunnel_client, tunnel_server, vantage)",
 }
 
@@ -61,7 +61,7 @@ def seen(case: str) -> dict[tuple[object, ...], dict[str, list[int]]]:
 def test_a_packet_is_one_at_each_place_however_often_it_was_captured(case: str) -> None:
     expected = seen(case)
     with read(case) as trace:
-        rows = trace.sql("SELECT packet, place, frame FROM sightings").fetchall()
+        rows = trace.sql("SELECT packet, place, frame FROM place_packets").fetchall()
         assert trace.sql("SELECT count(*) FROM losses").fetchone() == (0,)
         assert trace.sql("SELECT count(*) FROM disorders").fetchone() == (0,)
     found: dict[int, dict[str, int]] = defaultdict(dict)
@@ -98,7 +98,9 @@ def test_what_travels_in_a_tunnel_is_told_of_the_place_that_saw_it_so() -> None:
             WHERE field = 'tunnel' GROUP BY ALL ORDER BY ALL
         """).fetchall()
         sent = dict(
-            trace.sql("SELECT sender::VARCHAR, count(*) FROM sightings WHERE place = 'router' GROUP BY ALL").fetchall()
+            trace.sql(
+                "SELECT sender::VARCHAR, count(*) FROM place_packets WHERE place = 'router' GROUP BY ALL"
+            ).fetchall()
         )
         assert wrapped == [
             ("client", "router", "client", None, "vxlan", sent["client"]),
@@ -194,7 +196,7 @@ def test_a_node_that_captured_both_sides_of_its_translation_saw_each_connection_
             writer.writepkt(raw, at / 1e9)
     with read(case) as plain, conchart.read(places={**places, "lb": path}) as trace:
         counted = """
-            SELECT place, count(*), count(DISTINCT stream) FROM sightings WHERE packet IS NOT NULL
+            SELECT place, count(*), count(DISTINCT stream) FROM place_packets WHERE packet IS NOT NULL
             GROUP BY place ORDER BY place
         """
         assert (

@@ -112,7 +112,7 @@ def test_one_way_delays_are_right_within_what_is_told(run: Run) -> None:
 
     A clock's own rate and resolution come on top of the doubt: the true delay is by another clock.
     """
-    seen_at = {row[:2]: row[2] for row in run.trace.sql("SELECT place, frame, seen_at FROM sightings").fetchall()}
+    seen_at = {row[:2]: row[2] for row in run.trace.sql("SELECT place, frame, seen_at FROM place_packets").fetchall()}
     doubts = run.trace.sql(
         "SELECT place, through, max(through_ns) FROM clocks WHERE uncertainty_ns IS NOT NULL AND through IS NOT NULL "
         "GROUP BY ALL"
@@ -122,7 +122,7 @@ def test_one_way_delays_are_right_within_what_is_told(run: Run) -> None:
         coarse_ns = 2_000 + run.wrong.resolution_ns(place, through)
         for stretch in stretches_of(run, place, through):
             instants = set(stretch.instants)
-            for pair in run.right.sightings(place, through):
+            for pair in run.right.place_packets(place, through):
                 if stretch.most_ns is None or pair.there.at not in instants:
                     continue
                 here, there = (
@@ -146,9 +146,9 @@ def test_lost_packets_are_located_and_no_others(run: Run) -> None:
 
 
 def test_every_packet_that_two_places_saw_is_a_sighting_at_both(run: Run) -> None:
-    seen = set(run.trace.sql("SELECT place, frame FROM sightings").fetchall())
+    seen = set(run.trace.sql("SELECT place, frame FROM place_packets").fetchall())
     for here, there in combinations(run.right.captures, 2):
-        for pair in run.right.sightings(here, there):
+        for pair in run.right.place_packets(here, there):
             for place, packet in ((here, pair.here), (there, pair.there)):
                 assert (place, packet.frame + run.right.first_frame(place) - 1) in seen
 
@@ -198,11 +198,11 @@ class Stretch:
 
 def stretches_of(run: Run, place: str, reference: str) -> list[Stretch]:
     """Cut the time where a clock was set; leave out stretches in which packets went one way only."""
-    pairs = run.right.sightings(place, reference)
+    pairs = run.right.place_packets(place, reference)
     coarse_ns = run.wrong.resolution_ns(place, reference)
     others = [other for other in run.right.captures if other != place]
     clocks = [run.wrong.clocks[each] for each in ((place, reference) if pairs else run.right.captures)]
-    shared = pairs or [pair for other in others for pair in run.right.sightings(place, other)]
+    shared = pairs or [pair for other in others for pair in run.right.place_packets(place, other)]
     seen_at = sorted(pair.there.at if pairs else pair.here.at for pair in shared)
     blurred = [
         span for each in ((place, reference) if pairs else run.right.captures) for span in settings(run, each, seen_at)
@@ -227,10 +227,10 @@ def settings(run: Run, place: str, seen_at: list[int]) -> list[tuple[int, int]]:
     From the packet before to the packet after, both of its own and of those at ``seen_at``, and as long as packets of
     before and after may be on their way.
     """
-    pairs = [pair for other in run.right.captures if other != place for pair in run.right.sightings(place, other)]
+    pairs = [pair for other in run.right.captures if other != place for pair in run.right.place_packets(place, other)]
     times = sorted(pair.here.at for pair in pairs)
     way_ns = max(
-        abs(pair.way_ns) for both in combinations(run.right.captures, 2) for pair in run.right.sightings(*both)
+        abs(pair.way_ns) for both in combinations(run.right.captures, 2) for pair in run.right.place_packets(*both)
     )
     found = []
     for set_at, _ in stretches([run.wrong.clocks[place]])[1:]:

@@ -186,7 +186,7 @@ class Truth:
         """Add up how coarse the clocks of places are: no comparison of their times can be known better."""
         return sum(self.clocks[place].resolution_ns for place in places if self.clocks[place].resolution_ns > 1)
 
-    def sightings(self, here: str, there: str) -> list[Sighting]:
+    def place_packets(self, here: str, there: str) -> list[Sighting]:
         """Pair the packets that both places saw, in the order of time.
 
         Packets that are alike are paired in order, without those that the line dropped in between.
@@ -214,7 +214,7 @@ class Truth:
         """
         ways = [
             each.way_ns
-            for each in self.sightings(here, there)
+            for each in self.place_packets(here, there)
             if since <= min(each.here.at, each.there.at) and max(each.here.at, each.there.at) < until
         ]
         out, back = ([way for way in ways if way > 0], [-way for way in ways if way < 0])
@@ -242,7 +242,7 @@ class Truth:
         Both captures are whole, so there must be none: this holds the log against the captures. Segments that were cut
         or joined on the way are named, too.
         """
-        pairs = self.sightings(here, there)
+        pairs = self.place_packets(here, there)
         lost = {(loss.from_place, loss.frame) for loss in self.losses if self._between(loss, here, there)}
         found = []
         for place, paired in ((here, [pair.here for pair in pairs]), (there, [pair.there for pair in pairs])):

@@ -1,12 +1,12 @@
-//! Which packets of several places are the same: sightings in, the number of the packet of each one out.
+//! Which packets of several places are the same: place_packets in, the number of the packet of each one out.
 //!
 //! A packet is the same if its side, its numbers, its length, its flags and its print are. Where several of a place look
 //! alike, their order or the IP identification decides. Of what one place alone has, segments that begin with the same
 //! byte are the same packet: offloading cut or joined them.
 //!
-//! In: the sightings of each place, as they were read, and the connection of each stream ([`Member`]). Out: the rows of
-//! the table `sightings` with their packets (`telling.rs`), [`Apart`] of each connection and two places, what each place
-//! has of a connection ([`Share`]), and the points of which `clocks` tells how far two places are apart. Each connection is looked at by itself: N sightings cost
+//! In: the place_packets of each place, as they were read, and the connection of each stream ([`Member`]). Out: the rows of
+//! the table `place_packets` with their packets (`telling.rs`), [`Apart`] of each connection and two places, what each place
+//! has of a connection ([`Share`]), and the points of which `clocks` tells how far two places are apart. Each connection is looked at by itself: N place_packets cost
 //! N log N. No IO, no clock.
 
 mod meeting;

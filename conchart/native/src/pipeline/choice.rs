@@ -52,9 +52,9 @@ impl Chooser {
         self.selection.explained.is_some()
     }
 
-    /// Is every packet wanted in the table `sightings`?
+    /// Is every packet wanted in the table `place_packets`?
     pub(super) fn sights(&self) -> bool {
-        self.selection.sightings
+        self.selection.place_packets
     }
 
     /// The time of a frame without what its clock was set by.

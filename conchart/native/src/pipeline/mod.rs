@@ -58,7 +58,7 @@ pub struct Selection {
     /// The stream of which all is written down, with the bytes of its segments and handshake messages.
     pub explained: Option<i32>,
     /// Write down of every packet what tells it from others: other captures may hold it, too.
-    pub sightings: bool,
+    pub place_packets: bool,
     /// Where its clock was set: from which frame on it shows how much more. That is taken away.
     pub steps: Vec<(u64, i64)>,
     /// Key logs with the secrets of TLS connections.

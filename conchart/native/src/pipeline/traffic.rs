@@ -21,7 +21,7 @@ use crate::quic::Held;
 use crate::rows::{self, FlowContext};
 use crate::stalls::Stalls;
 use crate::stream::{Arrival, BySide, Chunk, Gap, Moment, Side};
-use crate::tables::{ConnectionRow, SightingRow};
+use crate::tables::{ConnectionRow, PlacePacketRow};
 use crate::tcp::{Connection, Receiver};
 use crate::tls::Transcript;
 use crate::udp::Datagrams;
@@ -178,16 +178,16 @@ impl Receiver for Speech {
 
 /// The last second capture of a packet of each side: its receiver may say that it came twice.
 #[derive(Default)]
-pub(super) struct Doubted(Option<Box<BySide<Option<SightingRow>>>>);
+pub(super) struct Doubted(Option<Box<BySide<Option<PlacePacketRow>>>>);
 
 impl Doubted {
     /// Keeps one in place of that of before.
-    pub fn keep(&mut self, from: Side, copy: SightingRow) {
+    pub fn keep(&mut self, from: Side, copy: PlacePacketRow) {
         self.0.get_or_insert_default()[from] = Some(copy);
     }
 
     /// Gives the one that begins with this byte: it was no second capture.
-    pub fn take(&mut self, from: Side, first: Seq) -> Option<SightingRow> {
+    pub fn take(&mut self, from: Side, first: Seq) -> Option<PlacePacketRow> {
         self.0.as_mut()?[from].take_if(|copy| copy.seq == Some(first.0.into()))
     }
 }

@@ -59,7 +59,7 @@ fn told_piece(p: clocks::Piece) -> ClockPiece {
 pub(super) fn divide_turns(
     py: Python<'_>,
     places: Vec<String>,
-    sightings: &Bound<'_, PyAny>,
+    place_packets: &Bound<'_, PyAny>,
     stops: &Bound<'_, PyAny>,
     losses: &Bound<'_, PyAny>,
     asked: &Bound<'_, PyAny>,
@@ -74,7 +74,7 @@ pub(super) fn divide_turns(
     for batch in batches(asked)? {
         read.ask(&batch.map_err(failed)?).map_err(failed)?;
     }
-    for batch in batches(sightings)? {
+    for batch in batches(place_packets)? {
         read.take(batch.map_err(failed)?);
     }
     let told = py.detach(|| read.told()).map_err(failed)?;
@@ -100,9 +100,9 @@ impl Crossings {
 impl Crossings {
     #[new]
     #[expect(clippy::needless_pass_by_value, reason = "Python's list becomes a vector")]
-    fn new(sightings: Vec<Vec<PyRef<'_, Batch>>>) -> Self {
+    fn new(place_packets: Vec<Vec<PyRef<'_, Batch>>>) -> Self {
         let mut inner = crossings::rows::Crossings::default();
-        for (part, batches) in sightings.iter().enumerate() {
+        for (part, batches) in place_packets.iter().enumerate() {
             for batch in batches {
                 let words = batch.words.iter().find(|(name, _)| *name == "sender").map(|(_, words)| words);
                 let client = words.and_then(|words| words.iter().position(|word| *word == SIDES[0]));
@@ -200,7 +200,7 @@ impl Crossings {
     }
 }
 
-/// The rows of the table `sightings`, as a stream that is read once.
+/// The rows of the table `place_packets`, as a stream that is read once.
 #[pyclass(frozen, module = "conchart._native")]
 pub(super) struct Told {
     inner: Arc<Mutex<Telling>>,

@@ -14,7 +14,7 @@ use super::{Apart, Found, JITTER_NS, Member, Share, Side};
 use crate::correlate::clocks::Point;
 use crate::correlate::columns::{Columns, at};
 
-/// A batch of the table `sightings`, as it was read at a place.
+/// A batch of the table `place_packets`, as it was read at a place.
 #[derive(Clone, Debug)]
 pub struct Sighted {
     pub part: usize,
@@ -33,7 +33,7 @@ impl Sighted {
     }
 }
 
-/// The sightings of all places, and what is the same among them.
+/// The place_packets of all places, and what is the same among them.
 #[derive(Debug, Default)]
 pub struct Crossings {
     pub(super) batches: Vec<Sighted>,
@@ -68,7 +68,7 @@ impl Crossings {
         Ok(())
     }
 
-    /// Takes sightings.
+    /// Takes place_packets.
     pub fn take(&mut self, batch: Sighted) {
         self.batches.push(batch);
     }

@@ -1,4 +1,4 @@
-//! The rows of the table `sightings`: streams, frames and times as all places count them, and the packet of each.
+//! The rows of the table `place_packets`: streams, frames and times as all places count them, and the packet of each.
 //!
 //! In: the batches of all places, which are given away one by one, and what was found of them. Out: batches with the
 //! columns that the table has.

@@ -1,12 +1,12 @@
-//! Whose turn it was on connections that several places saw: sightings in, the parts of each turn out.
+//! Whose turn it was on connections that several places saw: place_packets in, the parts of each turn out.
 //!
 //! At any instant, the last packet that said something is under way to its receiver, or the receiver has it and has not
 //! answered. Of both packets that bound a turn, each place behind says when it saw them: that divides the turn into the
-//! path there, the host behind the last place, and the path back. `analysis/whereabouts.py` says what is made of it.
+//! path there, the host behind the last place, and the path back. `analysis/phase_places.py` says what is made of it.
 //! Besides, [`paces`] finds where a sender waited for acknowledgements, and [`cross`] how long packets were under way.
 //!
-//! In: the sightings, places and waits of one connection. Out: [`Part`]s and [`Pace`]s. Each connection is looked at by itself:
-//! N sightings cost N log N. No IO, no clock.
+//! In: the place_packets, places and waits of one connection. Out: [`Part`]s and [`Pace`]s. Each connection is looked at by itself:
+//! N place_packets cost N log N. No IO, no clock.
 
 pub mod rows;
 #[cfg(test)]
@@ -134,7 +134,7 @@ struct Bound {
     at: i64,
 }
 
-/// Looks at one connection: its places in the order of positions, its sightings in that of places and times.
+/// Looks at one connection: its places in the order of positions, its place_packets in that of places and times.
 pub fn watch(stops: &[Stop], seen: &[Sighting], lost: &HashSet<i64>, asked: &[Asked], found: &mut Found) {
     if let [.., before, last] = stops
         && let [first, next, ..] = stops
@@ -211,7 +211,7 @@ fn cross(stops: &[Stop], seen: &[Sighting], found: &mut Vec<Crossing>) {
     }
 }
 
-/// The sightings of one place.
+/// The place_packets of one place.
 fn of_place(seen: &[Sighting], place: usize) -> &[Sighting] {
     let from = seen.partition_point(|one| one.place < place);
     let to = seen.partition_point(|one| one.place <= place);

@@ -1,6 +1,6 @@
-//! Rows of sightings and places in, rows of parts out: the Arrow side of turns.
+//! Rows of place_packets and places in, rows of parts out: the Arrow side of turns.
 //!
-//! In: record batches with the columns that [`Sighting`] and [`Stop`] have (`analysis/whereabouts.py` selects them). Out:
+//! In: record batches with the columns that [`Sighting`] and [`Stop`] have (`analysis/phase_places.py` selects them). Out:
 //! record batches with those of [`Part`] and [`Pace`].
 
 use std::collections::HashSet;
@@ -85,7 +85,7 @@ impl Turns {
         Ok(())
     }
 
-    /// Takes sightings.
+    /// Takes place_packets.
     pub fn take(&mut self, batch: RecordBatch) {
         self.seen.push(batch);
     }
@@ -140,7 +140,7 @@ fn of_stream<T>(rows: &[T], number: i32, stream: impl Fn(&T) -> i32) -> &[T] {
     rows.get(from..to).unwrap_or_default()
 }
 
-/// The columns of a batch of sightings.
+/// The columns of a batch of place_packets.
 struct Seen<'a> {
     stream: &'a Int32Array,
     place: &'a UInt8Array,

@@ -15,12 +15,12 @@ MS = 1_000_000
 
 def test_parts_lie_in_their_phase_one_after_the_other(placed_trace: Trace) -> None:
     overlaps = placed_trace.sql("""
-        SELECT stream, start_at FROM whereabouts
+        SELECT stream, start_at FROM phase_places
         QUALIFY start_at < lag(end_at) OVER (PARTITION BY stream ORDER BY start_at, end_at)
     """).fetchall()
     assert overlaps == []
     outside = placed_trace.sql("""
-        SELECT * FROM whereabouts parts WHERE end_at <= start_at OR NOT EXISTS (
+        SELECT * FROM phase_places parts WHERE end_at <= start_at OR NOT EXISTS (
             FROM phases WHERE phases.stream = parts.stream AND phases.kind = parts.phase
                 AND phases.start_at <= parts.start_at AND parts.end_at <= phases.end_at)
     """).fetchall()
@@ -34,7 +34,7 @@ def test_waits_are_divided_to_the_nanosecond(case: str) -> None:
     with conchart.read(places=places_of(ROOT / "captures/places" / case)) as trace:
         waits = trace.sql("""
             SELECT end_at - start_at, (
-                SELECT sum(parts.end_at - parts.start_at) FROM whereabouts parts
+                SELECT sum(parts.end_at - parts.start_at) FROM phase_places parts
                 WHERE parts.stream = phases.stream
                     AND parts.start_at >= phases.start_at AND parts.end_at <= phases.end_at)
             FROM phases WHERE kind = 'wait' AND stream IN (SELECT stream FROM paths WHERE position = 1)
@@ -51,7 +51,7 @@ def test_what_quic_acknowledges_does_not_hide_the_application(keys: bool) -> Non
         ((at_app, on_path),) = trace.sql("""
             SELECT sum(end_at - start_at) FILTER (place = 'app' AND kind = 'host'),
                 sum(end_at - start_at) FILTER ('client' IN (place, to_place) AND kind = 'path')
-            FROM whereabouts WHERE phase = 'wait' AND stream IN (SELECT stream FROM paths WHERE place = 'client')
+            FROM phase_places WHERE phase = 'wait' AND stream IN (SELECT stream FROM paths WHERE place = 'client')
         """).fetchall()
         assert 150 * MS <= at_app < 162 * MS
         assert on_path <= 12 * 21 * MS
@@ -68,7 +68,7 @@ def test_each_part_of_a_wait_is_what_the_lab_made_it(case: str, path_ms: int, be
             SELECT kind, least(place, to_place), median(ns) FROM (
                 SELECT stream, exchange, kind, place, to_place, sum(end_at - start_at) AS ns
                 FROM (SELECT * REPLACE (if(place < to_place, place, coalesce(to_place, place)) AS place,
-                        if(to_place IS NULL, place, greatest(place, to_place)) AS to_place) FROM whereabouts)
+                        if(to_place IS NULL, place, greatest(place, to_place)) AS to_place) FROM phase_places)
                 WHERE phase = 'wait' AND exchange > 0
                     AND stream IN (SELECT stream FROM paths WHERE place = 'client')
                 GROUP BY ALL) GROUP BY ALL
@@ -85,12 +85,12 @@ def test_a_host_that_waits_for_its_timer_is_not_at_fault(case: str, hosts_ms: di
     """Each wait for a lost packet is told by where it got lost; client and load balancer answer within milliseconds."""
     with conchart.read(places=places_of(ROOT / "captures/places" / case)) as trace:
         (held,) = trace.sql("""
-            SELECT sum(end_at - start_at) FROM stalled WHERE kind IN ('rto', 'fast-retransmit')
+            SELECT sum(end_at - start_at) FROM phase_stalls WHERE kind IN ('rto', 'fast-retransmit')
                 AND phase IN ('wait', 'transfer') AND stream IN (SELECT stream FROM paths WHERE place = 'client')
         """).fetchone() or (0,)
         lost = dict(
             trace.sql("""
-            SELECT concat(place, '-', to_place), sum(end_at - start_at) FROM whereabouts
+            SELECT concat(place, '-', to_place), sum(end_at - start_at) FROM phase_places
             WHERE kind = 'loss' AND phase IN ('wait', 'transfer') GROUP BY ALL
         """).fetchall()
         )
@@ -98,7 +98,7 @@ def test_a_host_that_waits_for_its_timer_is_not_at_fault(case: str, hosts_ms: di
         assert sum(lost.values()) == pytest.approx(held, abs=MS)
         hosts = dict(
             trace.sql("""
-            SELECT place, sum(end_at - start_at) FROM whereabouts
+            SELECT place, sum(end_at - start_at) FROM phase_places
             WHERE kind = 'host' AND phase = 'wait' AND place <> 'app' GROUP BY ALL
         """).fetchall()
         )
@@ -110,7 +110,7 @@ def test_a_sender_that_waits_for_acknowledgements_goes_at_the_pace_of_the_path()
     with conchart.read(places=places_of(ROOT / "captures/places/queue")) as trace:
         spent = dict(
             trace.sql("""
-            SELECT kind, sum(end_at - start_at) FROM whereabouts
+            SELECT kind, sum(end_at - start_at) FROM phase_places
             WHERE phase = 'transfer' AND stream = 0 AND place = 'lb' GROUP BY ALL
         """).fetchall()
         )
@@ -123,7 +123,7 @@ def test_segments_that_offloading_joined_are_known_by_their_bytes() -> None:
     """The client's capture has what two segments carried in one; it does not answer for them."""
     with conchart.read(places=places_of(ROOT / "captures/places/offload")) as trace:
         (host,) = trace.sql("""
-            SELECT sum(end_at - start_at) FROM whereabouts WHERE kind = 'host' AND place = 'client'
+            SELECT sum(end_at - start_at) FROM phase_places WHERE kind = 'host' AND place = 'client'
         """).fetchone() or (0,)
         assert host < 40 * MS
 
@@ -151,7 +151,7 @@ TOTALS = """
     SELECT kind, place, to_place, sum(end_at - start_at)::BIGINT FROM (
         SELECT * REPLACE (least(place, coalesce(to_place, place)) AS place,
             if(to_place IS NULL, NULL, greatest(place, to_place)) AS to_place)
-        FROM whereabouts)
+        FROM phase_places)
     WHERE stream IN (SELECT stream FROM connections WHERE server_port = 443) AND phase = 'wait' GROUP BY ALL
 """
 
@@ -163,7 +163,7 @@ def test_what_one_place_alone_saw_is_divided_as_far_as_it_saw(case: str, names: 
     with conchart.read(places={place: files[place] for place in names}) as trace:
         phases = trace.sql("""
             SELECT phases.kind, end_at - start_at, (
-                SELECT sum(parts.end_at - parts.start_at) FROM whereabouts parts
+                SELECT sum(parts.end_at - parts.start_at) FROM phase_places parts
                 WHERE parts.stream = phases.stream
                     AND parts.start_at >= phases.start_at AND parts.end_at <= phases.end_at)
             FROM phases JOIN connections USING (stream)

@@ -1,6 +1,6 @@
 """What the access log of a proxy would have said of each request that it handed on, from the packets.
 
-In: exchanges, connections, handshakes, links. Out: the table ``logged``.
+In: exchanges, connections, handshakes, links. Out: the table ``expected_log_lines``.
 
 ``docs/logs.md`` says for each field which packet starts and ends it, by the product's manual and source, and what the
 field does not contain. Where the capture was not taken on the proxy, the way from it counts, too.
@@ -12,7 +12,7 @@ from conchart.store.tables import Tables
 # A backend connection that was opened after the request came was opened for it: products count its set-up. From a
 # connection that was kept they count from when the request left.
 _LOGGED = f"""
-    INSERT INTO logged BY NAME
+    INSERT INTO expected_log_lines BY NAME
     WITH linked AS (
         SELECT front_stream, front_exchange, back_stream, back_exchange, confidence
         FROM links WHERE front_exchange IS NOT NULL AND back_exchange IS NOT NULL),
@@ -67,5 +67,5 @@ _LOGGED = f"""
 
 
 def log_exchanges(tables: Tables) -> None:
-    """Fill ``logged``: one row per request that a proxy handed on."""
+    """Fill ``expected_log_lines``: one row per request that a proxy handed on."""
     tables.execute(_LOGGED)

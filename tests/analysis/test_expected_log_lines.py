@@ -1,4 +1,4 @@
-"""What the table ``logged`` says against the logs that real proxies wrote (``examples/logs``)."""
+"""What the table ``expected_log_lines`` says against the logs that real proxies wrote (``examples/logs``)."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ def worked_out(path: Path, fields: tuple[str, ...]) -> dict[str, tuple[int | Non
     with conchart.read(path) as trace:
         rows = trace.sql(f"""
             SELECT split_part(ids[1], ':', 2), {", ".join(fields)}
-            FROM logged JOIN exchanges ON exchanges.stream = logged.stream AND number = exchange
+            FROM expected_log_lines JOIN exchanges ON exchanges.stream = expected_log_lines.stream AND number = exchange
         """).fetchall()
     return {number: tuple(times) for number, *times in rows}
 
@@ -63,7 +63,7 @@ def test_the_log_ends_before_a_slow_client_has_the_response() -> None:
     with conchart.read(LOGS / "nginx-slow-client/input.pcap") as trace:
         rows = trace.sql("""
             SELECT nginx_request_ns, response_done_at - request_at, buffered_ns
-            FROM logged JOIN exchanges ON exchanges.stream = logged.stream AND number = exchange
+            FROM expected_log_lines JOIN exchanges ON exchanges.stream = expected_log_lines.stream AND number = exchange
             WHERE response_bytes > 20000
         """).fetchall()
         assert len(rows) >= 10
@@ -74,7 +74,8 @@ def test_the_log_ends_before_a_slow_client_has_the_response() -> None:
 def test_envoys_times_are_parts_of_its_duration() -> None:
     with conchart.read(LOGS / "haproxy/input.pcap") as trace:
         rows = trace.sql("""
-            SELECT envoy_request_ns, envoy_response_ns, envoy_response_tx_ns, envoy_ns, haproxy_ta_ns FROM logged
+            SELECT envoy_request_ns, envoy_response_ns, envoy_response_tx_ns, envoy_ns, haproxy_ta_ns
+            FROM expected_log_lines
         """).fetchall()
         assert len(rows) == REQUESTS
         for request, response, sending, whole, active in rows:
@@ -84,4 +85,4 @@ def test_envoys_times_are_parts_of_its_duration() -> None:
 
 def test_a_capture_without_proxy_has_no_rows() -> None:
     with conchart.read(ROOT / "captures/handshakes/chromium-nginx-1.3-http1/input.pcap") as trace:
-        assert trace.logged.fetchall() == []
+        assert trace.expected_log_lines.fetchall() == []

@@ -1,6 +1,6 @@
 """Where the time of phases was spent, as page and terminal both tell it: each host and each path once.
 
-In: the tables ``whereabouts``, ``phases``, ``paths``. Out: :class:`Where`; nothing where nobody named places.
+In: the tables ``phase_places``, ``phases``, ``paths``. Out: :class:`Where`; nothing where nobody named places.
 """
 
 from collections.abc import Iterator
@@ -61,6 +61,6 @@ def where(told: list[Row]) -> Iterator[Where]:
         yield Where(phase=phase, exchange=exchange, total_ns=total_ns, parts=tuple(parts))
 
 
-def whereabouts(tables: Tables, stream: int) -> list[Where]:
+def phase_places(tables: Tables, stream: int) -> list[Where]:
     """Give the phases of one connection."""
     return list(where(list(rows(tables, f"SELECT * FROM ({PARTS}) WHERE stream = $stream", {"stream": stream}))))

@@ -1,7 +1,7 @@
 """Where the time of each phase was spent: in a host, on a path, or until a lost packet came again.
 
-In: ``sightings``, ``paths``, ``clocks``, ``phases``, ``stalled``, ``losses``, ``links``. Out: ``whereabouts``,
-``crossings``.
+In: ``place_packets``, ``paths``, ``clocks``, ``phases``, ``phase_stalls``, ``losses``, ``links``. Out:
+``phase_places``, ``crossings``.
 
 At any instant, it is somebody's turn: the last packet that said something is under way to its receiver, or the
 receiver has it and has not answered. Of both packets that bound a turn, each place says when it saw them. From that,
@@ -46,7 +46,7 @@ _ENDS = """
 _SIGHTINGS = """
     SELECT stream, {number} AS place, frame, packet, seen_at, sender = 'client' AS by_client, bytes, seq,
         bytes > 0 OR contains(flags, 'S') OR contains(flags, 'F') AS says
-    FROM sightings paths
+    FROM place_packets paths
 """
 _STOPS = """
     SELECT paths.stream, {number} AS place, position, paths.place = captures.place AS tells, ack_at,
@@ -85,7 +85,7 @@ _CROSSINGS = "INSERT INTO crossings BY NAME FROM crossed"
 _BETWEEN = f"CREATE OR REPLACE TEMP TABLE doubts AS {DOUBTS}"
 
 _PHASES = f"""
-    INSERT INTO whereabouts BY NAME
+    INSERT INTO phase_places BY NAME
     WITH own AS (FROM steps SELECT DISTINCT stream, turn WHERE turn IS NOT NULL),
     waited AS (
         SELECT phases.*, turn
@@ -110,10 +110,11 @@ _LOST = """
         SELECT stream, sender::VARCHAR AS sender, seq, seen_at, from_place, to_place
         FROM losses WHERE NOT captured_elsewhere),
     held AS (
-        SELECT stalled.stream, stalled.start_at, stalled.end_at, sightings.sender::VARCHAR AS sender, seq
-        FROM stalled LEFT JOIN sightings ON sightings.stream = stalled.stream AND sightings.frame = end_frame
+        SELECT held.stream, held.start_at, held.end_at, came.sender::VARCHAR AS sender, seq
+        FROM phase_stalls AS held
+        LEFT JOIN place_packets AS came ON came.stream = held.stream AND came.frame = end_frame
         WHERE kind IN ('rto', 'fast-retransmit', 'syn-rto', 'pto', 'loss')
-            AND stalled.stream IN (SELECT stream FROM whereabouts)),
+            AND held.stream IN (SELECT stream FROM phase_places)),
     again AS (
         SELECT held.*, gone.from_place, gone.to_place
         FROM held ASOF LEFT JOIN gone ON gone.stream = held.stream AND gone.sender = held.sender
@@ -129,7 +130,7 @@ _RESENT = """
     WITH again AS (
         SELECT gone.stream, gone.from_place AS seen_by, gone.seen_at AS lost_at, next.seen_at AS end_at, gone.to_place
         FROM (FROM losses WHERE NOT captured_elsewhere AND (bytes > 0 OR contains(flags, 'S'))) gone
-        ASOF JOIN (FROM sightings WHERE stream IN (SELECT stream FROM losses)) next
+        ASOF JOIN (FROM place_packets WHERE stream IN (SELECT stream FROM losses)) next
             ON next.stream = gone.stream AND next.place = gone.from_place AND next.sender = gone.sender
                 AND next.seq = gone.seq AND next.flags = gone.flags AND gone.seen_at < next.seen_at)
     SELECT stream, seen_by, greatest(lost_at, coalesce(max(end_at) OVER earlier, lost_at)) AS start_at, end_at,
@@ -147,7 +148,7 @@ _DIVIDED = """
             if(seen_by IS NULL, 0, own.ahead_ns) AS later_ns,
             greatest(own.start_at, charged.start_at + later_ns) AS taken_at,
             least(own.end_at, charged.end_at + later_ns) AS given_at
-        FROM whereabouts own JOIN {charged} AS charged ON charged.stream = own.stream
+        FROM phase_places own JOIN {charged} AS charged ON charged.stream = own.stream
             AND (seen_by IS NULL OR seen_by = own.place)
             AND charged.start_at + if(seen_by IS NULL, 0, own.ahead_ns) < own.end_at
             AND own.start_at < charged.end_at + if(seen_by IS NULL, 0, own.ahead_ns)
@@ -166,7 +167,8 @@ _DIVIDED = """
             any_value(uncertainty_ns)
         FROM edges GROUP BY stream, start_at)
     SELECT pieces.*, own.* EXCLUDE (stream, start_at, end_at, kind, place, to_place, ahead_ns, uncertainty_ns)
-    FROM pieces JOIN whereabouts own ON own.stream = pieces.stream AND own.start_at = own_start_at AND own.kind = 'host'
+    FROM pieces
+    JOIN phase_places AS own ON own.stream = pieces.stream AND own.start_at = own_start_at AND own.kind = 'host'
     WHERE pieces.end_at > pieces.start_at
 """
 
@@ -186,7 +188,7 @@ _BEHIND = """
             greatest(own.start_at - own.ahead_ns, if(back_exchange = 0
                 AND opening.opened_at >= own.start_at - own.ahead_ns, opening.opened_at, asked.request_at)) AS from_at,
             least(own.end_at - own.ahead_ns, asked.response_done_at) AS until_at
-        FROM whereabouts own
+        FROM phase_places own
         JOIN links ON front_stream = of_stream AND front_exchange = of_exchange
         JOIN exchanges asked ON asked.stream = back_stream AND asked.number = back_exchange
         JOIN connections opening ON opening.stream = back_stream
@@ -206,7 +208,7 @@ _BEHIND = """
         least(until_at, back.end_at) + alone.ahead_ns AS end_at,
         back.kind, back.place, back.to_place, back.uncertainty_ns, back.ahead_ns + alone.ahead_ns AS ahead_ns,
             back.of_stream, back.of_exchange, back.inferred
-    FROM alone JOIN whereabouts back ON back.stream = back_stream
+    FROM alone JOIN phase_places back ON back.stream = back_stream
         AND back.start_at < until_at AND since_at < back.end_at
     -- The proxy's own time stays its own.
     WHERE since_at < until_at AND NOT (back.kind = 'host' AND back.place = alone.place)
@@ -216,7 +218,7 @@ _FEWER = """
     CREATE OR REPLACE TEMP TABLE own AS
     WITH cut AS (
         SELECT own.*, behind.start_at AS taken_at, behind.end_at AS given_at
-        FROM whereabouts own JOIN behind ON behind.stream = own.stream AND behind.own_start_at = own.start_at
+        FROM phase_places own JOIN behind ON behind.stream = own.stream AND behind.own_start_at = own.start_at
             AND own.kind IN ('host', 'behind')),
     edges AS (
         SELECT * EXCLUDE (taken_at, given_at), coalesce(lag(given_at) OVER own, start_at) AS from_at,
@@ -231,15 +233,15 @@ _FEWER = """
 # What lies between two places that share no packets: before the back connection has the request, and after it. The way
 # there and back is exact; each part alone is as uncertain as the clocks.
 _LEFT = """
-    UPDATE whereabouts own SET kind = 'between', uncertainty_ns = ns,
+    UPDATE phase_places own SET kind = 'between', uncertainty_ns = ns,
         place = if(is_there, here, there), to_place = if(is_there, there, here)
     FROM (
         SELECT behind.stream, behind.start_at, behind.end_at, behind.place AS here, back.place AS there,
             behind.end_at <= min(back.start_at) AS is_there, any_value(doubts.ns) AS ns
-        FROM whereabouts behind
+        FROM phase_places behind
         JOIN links ON links.method = 'likeness' AND front_stream = behind.of_stream
             AND front_exchange = behind.of_exchange
-        JOIN whereabouts back ON back.stream = behind.stream AND back.of_stream = back_stream
+        JOIN phase_places back ON back.stream = behind.stream AND back.of_stream = back_stream
             AND back.of_exchange = back_exchange
         JOIN doubts ON doubts.place = behind.place AND doubts.to_place = back.place
         WHERE behind.kind = 'behind' AND behind.phase = 'wait' AND behind.stream = behind.of_stream
@@ -269,7 +271,7 @@ FORGET = "; ".join(
 
 
 def place_phases(tables: Tables) -> None:
-    """Fill ``whereabouts`` and ``crossings``."""
+    """Fill ``phase_places`` and ``crossings``."""
     if not tables.have_places:
         return
     tables.execute(_ENDS)
@@ -302,8 +304,8 @@ def place_phases(tables: Tables) -> None:
 def _replace(tables: Tables, divided: str, *parts: str) -> None:
     """Put parts in the place of the hosts' time that they divide."""
     tables.execute(f"""
-        DELETE FROM whereabouts
+        DELETE FROM phase_places
         WHERE kind IN ('host', 'behind') AND (stream, start_at) IN (SELECT (stream, own_start_at) FROM {divided})
     """)
     for part in parts:
-        tables.execute(f"INSERT INTO whereabouts BY NAME SELECT * EXCLUDE (own_start_at) FROM {part}")
+        tables.execute(f"INSERT INTO phase_places BY NAME SELECT * EXCLUDE (own_start_at) FROM {part}")

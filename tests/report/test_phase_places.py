@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from conchart.report.phase_places import Where, phase_places
 from conchart.report.places import Part
-from conchart.report.whereabouts import Where, whereabouts
 from conchart.store.tables import Tables
 from tests.by_hand import Row, tables_of
 
@@ -20,7 +20,7 @@ def spent(*parts: tuple[int, int, str, str, str | None, int | None]) -> Tables:
         for start, end, kind, place, to_place, doubt in parts
     ]  # fmt: skip
     return tables_of(
-        whereabouts=rows,
+        phase_places=rows,
         paths=[{"stream": 0, "position": number, "place": place} for number, place in enumerate(("client", "app"))],
         phases=[
             {"stream": 0, "exchange": 0, "kind": "wait", "start_at": 0, "end_at": 60 * MS},
@@ -36,7 +36,7 @@ def part(kind: str, place: str, to_place: str | None, ns: int, doubt: int | None
 
 
 def told(*parts: tuple[int, int, str, str, str | None, int | None]) -> Where:
-    (where,) = whereabouts(spent(*parts), 0)
+    (where,) = phase_places(spent(*parts), 0)
     return where
 
 
@@ -74,4 +74,4 @@ def test_where_all_is_known_nothing_is_left() -> None:
 
 
 def test_of_a_connection_without_places_nothing_is_told() -> None:
-    assert whereabouts(spent(OUT), 1) == []
+    assert phase_places(spent(OUT), 1) == []
