@@ -7,7 +7,7 @@ database that opens the file may open no other one.
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ import duckdb
 
 from conchart.errors import CaptureError
 from conchart.files.paths import utf8_path
-from conchart.store.schema import FORMER_NAMES, ROLES, SCHEMA_VERSION, SEVERITIES, TABLES, VOCABULARIES, Table
+from conchart.store.schema import FORMER, ROLES, SCHEMA_VERSION, SEVERITIES, TABLES, VOCABULARIES, Former, Table
 from conchart.store.sql import literal
 from conchart.store.tables import Rows
 from conchart.version import VERSION, version
@@ -96,19 +96,19 @@ def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
             if path.is_dir():
                 writer = _writer_of_folder(path)
                 with _of(writer, duckdb.Error):
-                    _take_folder(connection, readable, writer.former_names)
+                    _take_folder(connection, readable, writer.former)
             else:
                 connection.execute(f"ATTACH {literal(str(readable))} AS saved (READ_ONLY)")
                 writer = _writer(connection)
         connection.execute("SET enable_external_access = false; SET lock_configuration = true")
-        stored = {} if path.is_dir() else writer.former_names
+        former = Former() if path.is_dir() else writer.former
+        stored = {table: former.names.get(table.name, table.name) for table in TABLES}
         with _of(writer, _Foreign):
-            for table in TABLES:
-                _check_columns(connection, table, stored.get(table.name, table.name))
-        for table in TABLES:
-            _check_rows(connection, table, stored.get(table.name, table.name))
-        for table in TABLES:
-            name = stored.get(table.name, table.name)
+            for table, name in stored.items():
+                _check_columns(connection, table, name, former.gone.get(table.name, ()))
+        for table, name in stored.items():
+            _check_rows(connection, table, name)
+        for table, name in stored.items():
             rows = connection.sql(f"SELECT {', '.join(table.types)} FROM saved.main.{name}")
             sink(table.name, Rows(rows))
     except _OfAnother as error:
@@ -125,12 +125,14 @@ def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
         connection.close()
 
 
-def _take_folder(connection: duckdb.DuckDBPyConnection, folder: Path, former_names: Mapping[str, str]) -> None:
+def _take_folder(connection: duckdb.DuckDBPyConnection, folder: Path, former: Former) -> None:
     """Take the Parquet files of a folder into a database of their own, with the types of the schema."""
     connection.execute("ATTACH ':memory:' AS saved; USE saved")
     for table in TABLES:
-        files = literal(str(folder / former_names.get(table.name, table.name) / "*.parquet"))
-        connection.execute(f"{table.ddl}; INSERT INTO {table.name} BY NAME FROM read_parquet({files})")
+        files = literal(str(folder / former.names.get(table.name, table.name) / "*.parquet"))
+        gone = ", ".join(map(literal, former.gone.get(table.name, ())))
+        rest = f"COLUMNS(name -> name NOT IN ({gone}))" if gone else "*"
+        connection.execute(f"{table.ddl}; INSERT INTO {table.name} BY NAME SELECT {rest} FROM read_parquet({files})")
     connection.execute("USE memory")
 
 
@@ -144,9 +146,9 @@ class _Writer:
     """It does not say so, but has one of our tables."""
 
     @property
-    def former_names(self) -> Mapping[str, str]:
-        """By their present names, the tables that had another one."""
-        return FORMER_NAMES.get(self.schema or SCHEMA_VERSION, {})
+    def former(self) -> Former:
+        """How its tables differ from those of this version."""
+        return FORMER.get(self.schema or SCHEMA_VERSION, Former())
 
     def __str__(self) -> str:
         return f"conchart {self.version or '(which version, it does not say)'}"
@@ -162,7 +164,7 @@ def _of(writer: _Writer, refusal: type[Exception]) -> Iterator[None]:
         writer: What the file says.
         refusal: What the block raises of tables that are not ours; passed on where this version wrote them.
     """
-    if writer.schema is not None and writer.schema not in {SCHEMA_VERSION, *FORMER_NAMES}:
+    if writer.schema is not None and writer.schema not in FORMER:
         raise _OfAnother(
             writer, f"its tables have version {writer.schema}, and this conchart knows version {SCHEMA_VERSION}"
         )
@@ -216,11 +218,13 @@ class _Foreign(Exception):
     """A table that is not ours; the text says why."""
 
 
-def _check_columns(connection: duckdb.DuckDBPyConnection, table: Table, stored_name: str) -> None:
+def _check_columns(connection: duckdb.DuckDBPyConnection, table: Table, stored_name: str, gone: Iterable[str]) -> None:
     """Refuse a table whose columns are not those of the schema, with their types, and plainly stored."""
     stored = {name: (kind, computed) for name, kind, computed in connection.execute(_COLUMNS, [stored_name]).fetchall()}
     if not stored:
         raise _Foreign(f"it has no table {stored_name}")
+    for name in gone:
+        stored.pop(name, None)
     for name, expected in table.types.items():
         kind, computed = stored.pop(name, (None, False))
         if kind is None:

@@ -6,22 +6,13 @@ a value of each one in the captures.
 In: nothing. Out: ``TABLES``, for the code that creates, fills or exports them.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from conchart._native import declared, protocols
 
 SCHEMA_VERSION = 3
 """The number under ``"conchart"`` in JSON: grows when a table or column changes its meaning or name, or goes away."""
-FORMER_NAMES = {
-    2: {
-        "place_packets": "sightings",
-        "expected_log_lines": "logged",
-        "phase_places": "whereabouts",
-        "phase_stalls": "stalled",
-        "explained_waits": "explained",
-    }
-}
-"""Earlier versions of the tables that are the same but for these names: by version, the former name of a table."""
 
 ROLES = ("front", "backend", "server", "closed")
 """Values of ``servers.role``."""
@@ -101,6 +92,31 @@ class Table:
         columns = ", ".join(f"{name} {kind}" for name, kind in self.types.items())
         return f"CREATE TABLE {self.name} ({columns})"
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Former:
+    """How an earlier version of the tables differs from these; what both have means the same."""
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    """By the present name of a table, the one that it had."""
+    gone: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By the present name of a table, the columns that nobody needs any more."""
+
+
+FORMER = {
+    SCHEMA_VERSION: Former(),
+    2: Former(
+        names={
+            "place_packets": "sightings",
+            "expected_log_lines": "logged",
+            "phase_places": "whereabouts",
+            "phase_stalls": "stalled",
+            "explained_waits": "explained",
+        },
+        gone={"exchanges": ("keep_alive_max",)},
+    ),
+}
+"""The versions of the tables that can be opened."""
 
 # A tuple is written as DuckDB writes the words of a type, which saved traces are compared by.
 _ENUMS = {name: f"ENUM{words!r}" for name, words in VOCABULARIES.items()}

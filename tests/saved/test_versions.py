@@ -17,7 +17,7 @@ import conchart
 from conchart import CaptureError, Trace, UsageError
 from conchart.analysis.findings.rule import RULE_FORMAT, load_rules, parse_rule
 from conchart.store.saved import ABOUT
-from conchart.store.schema import FORMER_NAMES, SCHEMA_VERSION, TABLES
+from conchart.store.schema import FORMER, SCHEMA_VERSION, TABLES
 from conchart.version import VERSION
 from tests.conftest import ROOT
 
@@ -97,10 +97,10 @@ def test_tables_are_found_by_the_names_that_they_had(saved: Path, tmp_path: Path
     with Trace.load(saved) as trace:
         trace.write(tmp_path / "now.tables")
         known = {table.name: trace.fetch(f"SELECT count(*) FROM {table.name}") for table in TABLES}
-    for former, now in ((former, now) for now, former in FORMER_NAMES[2].items()):
+    for former, now in ((former, now) for now, former in FORMER[2].names.items()):
         change(saved, f"ALTER TABLE {now} RENAME TO {former}")
         (tmp_path / "now.tables" / now).rename(tmp_path / "now.tables" / former)
-    change(saved, "UPDATE about SET tables = 2")
+    change(saved, "ALTER TABLE exchanges ADD keep_alive_max BIGINT; UPDATE about SET tables = 2")
     manifest = tmp_path / "now.tables/manifest.json"
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"conchart": 2}))
     for path in (saved, tmp_path / "now.tables"):

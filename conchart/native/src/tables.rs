@@ -307,7 +307,7 @@ table! {
         request_bytes: Int64, response_bytes: Int64, request_frame: Int64, response_frame: Int64,
         request_ns: Int64, wait_ns: Int64, transfer_ns: Int64,
         client_keepalive: Bool, server_keepalive: Bool,
-        keep_alive_timeout_ns: Int64, keep_alive_max: Int64,
+        keep_alive_timeout_ns: Int64,
         outcome: Word of FATE, ended_by: Word of ENDER, ended_at: Int64, ended_frame: Int64,
         inferred: Bool, confidence: Float,
     }

@@ -4,7 +4,7 @@
 //! live, so that how TCP cut the stream does not matter. Bounded by [`Backlog::new`]'s limit: bytes beyond it are
 //! remembered as missing.
 
-use super::layer::SNIFFED;
+use super::reader::SNIFFED;
 use crate::stream::{Chunk, Gap, Moment, Side};
 
 /// More items than this are not kept either: it takes a tiny-segment attack to get there.

@@ -6,13 +6,10 @@
 
 use super::backlog::{Backlog, Event};
 use super::ledger::Ledger;
-use super::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
-use super::sniffers::{self, Judgement, Row, Sender};
+use super::reader::{Carrier, Onward, Opening, Reader, Row, SNIFFED, Sender, Start, Switch};
+use super::sniffers::{self, Judgement};
 use crate::keys::Keys;
 use crate::stream::{Moment, Side};
-
-/// Bytes of each side that are looked at to find out what a stream carries.
-pub(super) const SNIFFED: usize = 64;
 
 /// How often something else may be spoken: a PROXY header, a chain of proxies, TLS, an Upgrade.
 const MAX_SWITCHES: u8 = 8;

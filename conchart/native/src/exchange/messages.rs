@@ -10,9 +10,8 @@
 use super::backlog::{Backlog, Event};
 use super::framed::{Framed, Message, Missed, Whole};
 use super::generic::Unread;
-use super::layer::SNIFFED;
 use super::ledger::Ledger;
-use super::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
+use super::reader::{Carrier, Onward, Opening, Reader, SNIFFED, Start, Switch};
 use super::sniffers;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 

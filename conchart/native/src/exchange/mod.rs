@@ -60,7 +60,6 @@ use std::borrow::Cow;
 
 pub use content::{ContentKind, ContentMessage};
 pub use conversation::Conversation;
-pub use http1::head::KeepAlive;
 pub use ledger::passing::{Http3Frame, QuicFrame};
 pub use ledger::{Delay, Way};
 pub use outcome::{Ender, Ends, Outcome};
@@ -238,8 +237,8 @@ pub struct Exchange {
     pub expects_continue: Option<bool>,
     /// First byte of that interim response.
     pub continued: Option<Moment>,
-    /// What the server says of how long it keeps the connection.
-    pub keep_alive: Option<KeepAlive>,
+    /// How many seconds the server keeps the connection, as it says.
+    pub keep_alive_timeout: Option<u32>,
     /// What the heads say of its way here.
     pub provenance: Option<Box<Provenance>>,
     /// Does this side want the connection kept open after this exchange?

@@ -5,10 +5,12 @@
 
 use super::backlog::Backlog;
 use super::ledger::Ledger;
-use super::sniffers::Row;
 use super::statements::Statements;
 use crate::keys::Keys;
 use crate::stream::{Chunk, Gap, Moment, Side};
+
+/// Bytes of each side that are looked at to find out what a stream carries.
+pub(super) const SNIFFED: usize = 64;
 
 /// How a conversation's bytes travel.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -17,6 +19,62 @@ pub enum Carrier {
     Stream,
     /// Every [`Chunk`] is one whole datagram: UDP.
     Datagrams,
+}
+
+/// Does a protocol begin like this?
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Verdict {
+    Yes,
+    No,
+    /// Too few bytes to tell.
+    More,
+}
+
+/// Who begins like this?
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Sender {
+    Requester,
+    Responder,
+    /// Either side may, or nobody has looked: who asked before goes on asking.
+    Either,
+}
+
+/// When a row is asked.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum When {
+    Never,
+    /// Where the connection's first bytes are missing.
+    Midstream,
+    /// But not where bytes are known to be missing before: what begins so comes first.
+    NotAfterGap,
+    Always,
+}
+
+impl When {
+    pub fn applies(self, start: Start) -> bool {
+        match self {
+            Self::Never => false,
+            Self::Midstream => start.is_midstream(),
+            Self::NotAfterGap => start != Start::Gap,
+            Self::Always => true,
+        }
+    }
+}
+
+/// One way in which a protocol begins.
+pub(super) struct Row {
+    /// The name in the tables; `None`: its text tells (`http/1.0`, `http/1.1`).
+    pub protocol: Option<&'static str>,
+    pub carrier: Carrier,
+    pub sender: Sender,
+    /// May a stream begin like this?
+    pub first: When,
+    /// May it begin in any packet of something unknown?
+    pub later: When,
+    /// The name by which a TLS handshake agrees on it (RFC 7301): then nobody has to look.
+    pub alpn: Option<&'static str>,
+    pub verdict: fn(&[u8]) -> Verdict,
+    pub reader: fn(&Opening<'_>) -> Box<dyn Reader>,
 }
 
 /// Reads one protocol. What it finds goes into the [`Ledger`] of the connection, which also knows who asks.

@@ -23,66 +23,10 @@ use super::mysql::{self, MySql};
 use super::postgresql::{self, PostgreSql};
 use super::prelude::{self, Prelude};
 use super::quic::{self, OverQuic};
-use super::reader::{Carrier, Opening, Reader, Start};
+use super::reader::{Carrier, Row, Sender, Start, Verdict, When};
 use super::redis::{self, Redis};
 use super::tls::{self, OverTls};
 use crate::stream::Side;
-
-/// Does a protocol begin like this?
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Verdict {
-    Yes,
-    No,
-    /// Too few bytes to tell.
-    More,
-}
-
-/// Who begins like this?
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Sender {
-    Requester,
-    Responder,
-    /// Either side may, or nobody has looked: who asked before goes on asking.
-    Either,
-}
-
-/// When a row is asked.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum When {
-    Never,
-    /// Where the connection's first bytes are missing.
-    Midstream,
-    /// But not where bytes are known to be missing before: what begins so comes first.
-    NotAfterGap,
-    Always,
-}
-
-impl When {
-    pub fn applies(self, start: Start) -> bool {
-        match self {
-            Self::Never => false,
-            Self::Midstream => start.is_midstream(),
-            Self::NotAfterGap => start != Start::Gap,
-            Self::Always => true,
-        }
-    }
-}
-
-/// One way in which a protocol begins.
-pub(super) struct Row {
-    /// The name in the tables; `None`: its text tells (`http/1.0`, `http/1.1`).
-    pub protocol: Option<&'static str>,
-    pub carrier: Carrier,
-    pub sender: Sender,
-    /// May a stream begin like this?
-    pub first: When,
-    /// May it begin in any packet of something unknown?
-    pub later: When,
-    /// The name by which a TLS handshake agrees on it (RFC 7301): then nobody has to look.
-    pub alpn: Option<&'static str>,
-    pub verdict: fn(&[u8]) -> Verdict,
-    pub reader: fn(&Opening<'_>) -> Box<dyn Reader>,
-}
 
 /// What most rows of streams have in common: nobody reads the protocol, it has only a name.
 const STREAM: Row = Row {

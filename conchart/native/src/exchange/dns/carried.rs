@@ -5,7 +5,7 @@
 
 use super::message::{self, Message, QUESTION_END};
 use crate::exchange::ledger::Ledger;
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::Verdict;
 use crate::exchange::{Asked, DnsOver, Exchange};
 use crate::stream::{BySide, Side};
 

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 
 use super::services;
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::Verdict;
 
 pub(super) const HEADER: usize = 12;
 /// Longest name on the wire (RFC 1035 section 3.1), and longest text that is made of one.

@@ -4,7 +4,7 @@
 //! response's head. Nothing is kept here.
 
 use crate::exchange::framed::{Message, Read};
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::Verdict;
 
 const HEAD: usize = 8;
 const VERSION: u8 = 1;

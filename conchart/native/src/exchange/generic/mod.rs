@@ -10,9 +10,8 @@ pub(super) mod overlapping;
 pub(super) mod turns;
 
 use self::turns::{Run, Turns, Units};
-use super::layer::SNIFFED;
 use super::ledger::Ledger;
-use super::reader::{Carrier, Onward, Opening, Reader, Start, Switch};
+use super::reader::{Carrier, Onward, Opening, Reader, SNIFFED, Start, Switch};
 use super::sniffers;
 use super::trail::Trail;
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};

@@ -5,7 +5,7 @@
 use memchr::memchr;
 use memchr::memmem::find;
 
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::Verdict;
 
 pub(in crate::exchange) fn imap(prefix: &[u8]) -> Verdict {
     words(prefix, &[b"* OK", b"* PREAUTH"])

@@ -12,7 +12,7 @@ use memchr::memchr;
 use crate::exchange::by_design::{is_awaiting, is_stream};
 use crate::exchange::dns::carried::is_dns;
 use crate::exchange::provenance::Provenance;
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::Verdict;
 
 /// Longest `method`, `target` or `host` kept.
 const MAX_TEXT: usize = 2048;
@@ -214,7 +214,7 @@ pub(super) struct Response {
     pub server_software: Option<Box<str>>,
     /// Its content comes in parts, when something happens.
     pub is_stream: bool,
-    pub keep_alive: Option<KeepAlive>,
+    pub keep_alive_timeout: Option<u32>,
     pub provenance: Option<Box<Provenance>>,
 }
 
@@ -243,7 +243,7 @@ impl Response {
             upgrade: fields.upgrade.map_or(Upgrade::Unknown, Upgrade::read),
             server_software: fields.server.and_then(product),
             is_stream: fields.is_stream,
-            keep_alive: fields.keep_alive_for,
+            keep_alive_timeout: fields.keep_alive_timeout,
             provenance: fields.provenance,
         })
     }
@@ -353,7 +353,7 @@ struct Fields<'a> {
     keep_alive: bool,
     upgrade: Option<&'a [u8]>,
     expects_continue: bool,
-    keep_alive_for: Option<KeepAlive>,
+    keep_alive_timeout: Option<u32>,
     user_agent: Option<&'a [u8]>,
     server: Option<&'a [u8]>,
     is_dns: bool,
@@ -394,7 +394,7 @@ impl<'a> Fields<'a> {
                     self.keep_alive |= token.eq_ignore_ascii_case(b"keep-alive");
                 }
             }
-            10 if name.eq_ignore_ascii_case(b"keep-alive") => self.keep_alive_for = Some(KeepAlive::read(value)),
+            10 if name.eq_ignore_ascii_case(b"keep-alive") => self.keep_alive_timeout = keep_alive_timeout(value),
             10 if name.eq_ignore_ascii_case(b"user-agent") => self.user_agent = self.user_agent.or(Some(value)),
             12 if name.eq_ignore_ascii_case(b"x-amz-target") => self.is_awaiting |= is_awaiting(value),
             12 if name.eq_ignore_ascii_case(b"content-type") => {
@@ -416,30 +416,13 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// How long a server keeps a connection that nobody uses (RFC 2068 section 19.7.1).
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct KeepAlive {
-    /// Seconds.
-    pub timeout: Option<u32>,
-    /// Requests that may still come.
-    pub max: Option<u32>,
-}
-
-impl KeepAlive {
-    fn read(value: &[u8]) -> Self {
-        let mut found = Self::default();
-        for parameter in list(value) {
-            let mut parts = parameter.splitn(2, |&b| b == b'=').map(<[u8]>::trim_ascii);
-            let (name, value) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
-            let number = std::str::from_utf8(value).ok().and_then(|digits| digits.parse().ok());
-            if name.eq_ignore_ascii_case(b"timeout") {
-                found.timeout = number;
-            } else if name.eq_ignore_ascii_case(b"max") {
-                found.max = number;
-            }
-        }
-        found
-    }
+/// How many seconds a server keeps a connection that nobody uses: `timeout` of Keep-Alive (RFC 2068 section 19.7.1).
+fn keep_alive_timeout(value: &[u8]) -> Option<u32> {
+    list(value).find_map(|parameter| {
+        let mut parts = parameter.splitn(2, |&b| b == b'=').map(<[u8]>::trim_ascii);
+        let (name, value) = (parts.next()?, parts.next()?);
+        if name.eq_ignore_ascii_case(b"timeout") { std::str::from_utf8(value).ok()?.parse().ok() } else { None }
+    })
 }
 
 /// Does the value of Expect ask for 100 (Continue) (RFC 9110 section 10.1.1)?

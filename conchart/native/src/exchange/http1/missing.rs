@@ -8,7 +8,7 @@ use super::{Direction, EmptyLine, Http1, State};
 use crate::exchange::Span;
 use crate::exchange::backlog::Event;
 use crate::exchange::ledger::{GUESSED, Ledger};
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::Verdict;
 use crate::stream::{Chunk, Gap, Side};
 
 impl Http1 {

@@ -19,8 +19,7 @@ use super::dns::carried::{self, Carried};
 use super::generic::Unread;
 use super::http2::Http2;
 use super::ledger::{Entry, Ledger};
-use super::reader::{Onward, Reader, Start, Switch};
-use super::sniffers::Verdict;
+use super::reader::{Onward, Reader, Start, Switch, Verdict};
 use super::trail::Trail;
 use super::websocket::WebSocket;
 use super::{Exchange, Provenance, Span};
@@ -323,7 +322,7 @@ impl Http1 {
         };
         exchange.status = Some(status.into());
         exchange.server_software = response.server_software;
-        exchange.keep_alive = response.keep_alive;
+        exchange.keep_alive_timeout = response.keep_alive_timeout;
         by_design::note_response(exchange, response.is_stream, self.directions[from].span);
         exchange.provenance = Provenance::joined(exchange.provenance.take(), response.provenance);
         // The lower version is spoken: a server may name a higher one than it was asked in (RFC 9110 section 6.2).

@@ -2,7 +2,7 @@
 //!
 //! In: bytes of one side. Out: [`Header`]s and verdicts. Nothing is kept.
 
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::Verdict;
 
 pub(super) const HEADER: usize = 9;
 /// What a client says first (RFC 9113 section 3.4).

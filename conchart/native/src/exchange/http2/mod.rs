@@ -17,8 +17,7 @@ mod windows;
 pub(super) use frame::{sniff_client, sniff_frames, sniff_request_frames, sniff_response_frames, sniff_server};
 
 use super::ledger::{Delay, Ledger};
-use super::reader::{Reader, Switch};
-use super::sniffers::Verdict;
+use super::reader::{Reader, Switch, Verdict};
 use super::trail::Trail;
 use super::{Goaway, Span};
 use crate::quic::Held;

@@ -5,7 +5,7 @@
 
 use super::ber::{Cursor, ENUMERATED, Element, INTEGER, OCTET_STRING, SEQUENCE, Stop};
 use super::filter;
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::Verdict;
 
 /// Longest beginning of a message that is asked for.
 pub(super) const MAX_KEPT: usize = 2048;

@@ -4,8 +4,7 @@
 //! case that other protocols have, too (HTTP in capitals, beanstalkd): the rest of the line has to fit. Nothing is kept.
 
 use super::text::{Family, family, number, tokens};
-use crate::exchange::layer::SNIFFED;
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::{SNIFFED, Verdict};
 
 /// Replies by which a connection is known. beanstalkd says DELETED, NOT_FOUND and TOUCHED, too.
 const TELLING: &[&[u8]] = &[b"STORED", b"NOT_STORED", b"END", b"HD", b"NS", b"EX", b"EN", b"MN", b"NF"];

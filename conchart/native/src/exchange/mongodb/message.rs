@@ -7,7 +7,7 @@
 use super::bson::{self, Element, Elements};
 use super::command::{Command, namespace};
 use crate::exchange::framed::{self, Read};
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::Verdict;
 
 pub(super) const HEADER: usize = 16;
 /// Servers take no longer message (`maxMessageSizeBytes`).

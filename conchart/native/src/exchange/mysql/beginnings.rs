@@ -3,7 +3,7 @@
 //! In: the first bytes of a connection or of a packet of TCP. Out: verdicts for the table of sniffers. Nothing is kept.
 
 use super::message::{HEAD, LENGTH, Packet, SSL_REQUEST};
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::Verdict;
 
 /// Does a server begin a connection like this? A version, or why it ends it.
 pub(super) fn greets(prefix: &[u8]) -> Verdict {

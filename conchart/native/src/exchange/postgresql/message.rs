@@ -4,7 +4,7 @@
 //! and passwords are not looked at. Nothing is kept here.
 
 use crate::exchange::framed::{self, LengthField, Read};
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::Verdict;
 use crate::exchange::sql::{self, Asked, Dialect};
 use crate::exchange::statements::Statements;
 

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use memchr::memchr;
 
 use super::Length;
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::Verdict;
 use crate::packet::Endpoint;
 
 const V1: &[u8] = b"PROXY ";

@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use memchr::memchr;
 
 use super::Length;
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::Verdict;
 
 const CONNECT_OR_BIND: std::ops::RangeInclusive<u8> = 1..=2;
 /// First byte of the exchange of name and password (RFC 1929 section 2).

@@ -1,8 +1,7 @@
 //! The smallest protocol there can be, over datagrams: `?…` asks, `!…` answers. One file, and one row of the table.
 
 use crate::exchange::ledger::Ledger;
-use crate::exchange::reader::{Reader, Switch};
-use crate::exchange::sniffers::Verdict;
+use crate::exchange::reader::{Reader, Switch, Verdict};
 use crate::stream::{Chunk, Gap, Side};
 
 pub fn sniff(datagram: &[u8]) -> Verdict {
