@@ -17,13 +17,6 @@ const LEAST_BAND = 0.25;
 const LETTER_HEIGHT = 11;
 
 /**
- * Everything that single packets of a lane tell.
- * @param {Model} model
- * @param {Lane} lane
- */
-export const hasLadder = (model, lane) => model.size(lane.index, "rungs") > 0;
-
-/**
  * @param {Row} rung
  * @returns {string} what stands under an arrow, as Wireshark would have it
  */
