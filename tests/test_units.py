@@ -1,5 +1,6 @@
 """Numbers become text, and people's times become nanoseconds, to the nanosecond."""
 
+import json
 import time
 from collections.abc import Iterator
 
@@ -22,6 +23,7 @@ from conchart.labels.units import (
     parse_when,
     tick_step,
 )
+from tests.conftest import ROOT
 
 MS, S = 1_000_000, 1_000_000_000
 
@@ -66,6 +68,12 @@ def test_a_difference_is_that_of_the_numbers_shown(before: int, after: int, text
 )
 def test_durations(duration: int, text: str) -> None:
     assert format_ns(duration) == text
+
+
+def test_the_page_writes_durations_as_the_rest_does() -> None:
+    """``tests/scripts/format.test.js`` holds ``format.js`` to the same list."""
+    durations = json.loads((ROOT / "tests/scripts/durations.json").read_text(encoding="utf-8"))
+    assert [format_ns(duration) for duration, _ in durations] == [text for _, text in durations]
 
 
 @pytest.mark.parametrize(

@@ -40,14 +40,34 @@ export const exact = (ns) => {
 export const shortly = (ns) => exact(ns).replace(/\.0+(?=\u00a0)|(?<=\.\d*)0+(?=\u00a0)/, "");
 
 /**
- * Three significant digits: for places where a glance must do.
+ * Three significant digits of `ns / unit`; "1000" where it needs a larger unit.
  * @param {number} ns
+ * @param {number} unit
  */
-export const brief = (ns) => {
-  const unit = unitFor(ns);
-  const value = ns / unit.ns;
-  return `${value >= 100 || unit.ns === 1 ? Math.round(value) : value.toPrecision(3)}\u00a0${unit.name}`;
-};
+function threeDigits(ns, unit) {
+  for (const digits of [2, 1, 0]) {
+    const scaled = Math.floor((ns * 10 ** digits * 2 + unit) / (2 * unit));
+    if (scaled < 1000) return (scaled / 10 ** digits).toFixed(unit > 1 ? digits : 0);
+  }
+  return "1000";
+}
+
+/**
+ * As `format_ns` of labels/units.py writes it, for places where a glance must do: "812 µs", "1.63 ms", "3 min 12 s".
+ * @param {number} ns
+ * @returns {string}
+ */
+export function brief(ns) {
+  if (ns < 0) return `-${brief(-ns)}`;
+  const last = UNITS.findLast((unit) => threeDigits(ns, unit.ns) !== "1000") || UNITS[0];
+  const text = threeDigits(ns, last.ns);
+  if (last !== UNITS[0] || (ns < 60e9 && text !== "60.0")) return `${text}\u00a0${last.name}`;
+  const seconds = Math.floor((ns + 5e8) / 1e9);
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes}\u00a0min` + (seconds % 60 ? ` ${seconds % 60}\u00a0s` : "");
+  const wholly = Math.floor((ns + 30e9) / 60e9);
+  return `${Math.floor(wholly / 60)}\u00a0h` + (wholly % 60 ? ` ${wholly % 60}\u00a0min` : "");
+}
 
 /**
  * A time that somebody typed, or that `exact` wrote: "1.25 s", "300ms", "-4 us"; without a unit it is in ms. Null if it is
