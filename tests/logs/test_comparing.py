@@ -31,7 +31,7 @@ def compared(
         exchanges=[exchange],
         logs=[{"log": 0, "fields": [FIELD]}],
         log_lines=[{"log": 0, "line": 7, "durations": [logged_ms * MS], "line_at": line_at}],
-        logged=[{"stream": 0, "exchange": number, "nginx_request_ns": 95 * MS}],
+        expected_log_lines=[{"stream": 0, "exchange": number, "nginx_request_ns": 95 * MS}],
     )
     tables.lend("log_pairs", _PAIRS, [(0, 7, 0, number)])
     compare(tables, 0, starts=starts, grain_ns=0, slack_ns=0, took=took)

@@ -33,7 +33,7 @@ def divided(
 ) -> list[Unexplained]:
     tables = tables_of(
         wait_owners=owned(waits),
-        explained=[
+        explained_waits=[
             {name.replace("waited", "explained"): value for name, value in row.items()}
             for row in owned(explained or {})
         ],
