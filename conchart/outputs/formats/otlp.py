@@ -135,8 +135,8 @@ _STALL = _attributes(
     int={
         "conchart.stream": "phase_stalls.stream",
         "conchart.exchange": "phase_stalls.exchange",
-        "conchart.stall.start_frame": "stalled.start_frame",
-        "conchart.stall.end_frame": "stalled.end_frame",
+        "conchart.stall.start_frame": "phase_stalls.start_frame",
+        "conchart.stall.end_frame": "phase_stalls.end_frame",
     },
     double={"conchart.confidence": "phase_stalls.confidence"},
 )

@@ -17,7 +17,7 @@ AT = [word for place, path in places_of(PLAIN).items() for word in ("--at", f"{p
 
 
 def test_hosts_paths_and_clocks_are_told(run: Run) -> None:
-    code, out, err = run(*AT)
+    code, out, err = run(*AT, "-v")
     assert (code, err) == (0, "")
     told = " ".join(out.split())
     assert "path client–lb 302 ms" in told

@@ -93,7 +93,7 @@ pub static PROTOCOLS: &[Protocol] = &[
     Protocol { name: "h3", multiplexed: true, ..WEB },
     Protocol {
         name: redis::PROTOCOL,
-        product: Some("redis"),
+        product: Some("Redis"),
         opens_session: &["AUTH", "HELLO", "CLIENT SETINFO", "CLIENT SETNAME", "SELECT"],
         status_text: redis::status_text,
         ..CACHE
