@@ -49,10 +49,9 @@ impl StatusText {
     pub fn write(self, into: &mut impl Write) -> fmt::Result {
         match self {
             Self::Name(name) => into.write_str(name),
-            Self::Number(number @ 100..=999) => {
-                let digits = [number / 100, number / 10 % 10, number % 10].map(|digit| b'0' + digit as u8);
-                into.write_str(str::from_utf8(&digits).unwrap_or_default())
-            }
+            Self::Number(number @ 100..=999) => [100, 10, 1]
+                .into_iter()
+                .try_for_each(|place| into.write_char(char::from_digit(number / place % 10, 10).unwrap_or('0'))),
             Self::Number(number) => write!(into, "{number}"),
             Self::Unnamed(of, number) => write!(into, "{of} {number}"),
             Self::SqlState(number) => [4, 3, 2, 1, 0].into_iter().try_for_each(|place| {
