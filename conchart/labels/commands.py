@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from conchart.labels.printable import printable
 
+_LONGEST = 1000
+"""Characters: nobody wants to see a longer command; one of many files is."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commands:
@@ -52,7 +55,7 @@ def commands(
     files = [shlex.quote(f"./{path}" if path.startswith("-") else path) for path in paths]
     told = " ".join(["conchart findings", *shared, *_options(only_findings or {}), *files])
     explaining = " ".join(["conchart explain", *shared, *files])
-    if not (paths or places) or "-" in paths or printable(told, len(told)) != told:
+    if not (paths or places) or "-" in paths or len(told) > _LONGEST or printable(told, len(told)) != told:
         return NONE
     return Commands(findings=told, explaining=explaining if explains else "")
 

@@ -95,7 +95,7 @@ def test_a_saved_trace_is_named_itself(
     assert run(answer["rows"][0]["command"], capfd)[0] == 0
 
 
-@pytest.mark.parametrize("paths", [["-"], ["a.pcap", "-"], ["two\nlines.pcap"], ["long.pcap"] * 50])
+@pytest.mark.parametrize("paths", [["-"], ["a.pcap", "-"], ["two\nlines.pcap"], ["long.pcap"] * 120])
 def test_what_nobody_can_type_is_not_printed(paths: list[str]) -> None:
     assert commands(paths, "") == NONE
 

@@ -13,14 +13,14 @@ import pytest
 from conchart import DrawOptions, OutputError, Trace, UsageError
 from conchart.files.whole import whole_file
 from conchart.outputs import FOLDERS, PACKET_BY_PACKET, READ_AGAIN, SUFFIXES
-from conchart.store.schema import TABLES
+from conchart.store.schema import SCHEMA_VERSION, TABLES
 from tests.conftest import T0, empty_trace
 
 
 def test_json_holds_every_row_of_every_table_sorted_and_exact(story: Trace, tmp_path: Path) -> None:
     story.write(tmp_path / "out.json")
     document = json.loads((tmp_path / "out.json").read_text())
-    assert document.pop("conchart") == 2
+    assert document.pop("conchart") == SCHEMA_VERSION
     assert document.pop("answer")["rows"]
     assert list(document) == [table.name for table in TABLES if table.name != "packets"]
     for name, rows in document.items():
@@ -45,7 +45,7 @@ def test_json_of_an_empty_capture_has_empty_tables(tmp_path: Path) -> None:
     with empty_trace() as trace:
         trace.write(tmp_path / "out.json")
     document = json.loads((tmp_path / "out.json").read_text())
-    assert document.pop("conchart") == 2
+    assert document.pop("conchart") == SCHEMA_VERSION
     answer = document.pop("answer")
     assert (answer["state"], answer["waited_ns"], answer["rows"]) == ("not judged", 0, [])
     assert document == {table.name: [] for table in TABLES if table.name != "packets"}
@@ -131,7 +131,7 @@ def test_unknown_suffix_is_refused_with_the_known_ones(story: Trace, tmp_path: P
 
 def test_suffix_may_be_upper_case(story: Trace, tmp_path: Path) -> None:
     story.write(tmp_path / "OUT.JSON")
-    assert json.loads((tmp_path / "OUT.JSON").read_text())["conchart"] == 2
+    assert json.loads((tmp_path / "OUT.JSON").read_text())["conchart"] == SCHEMA_VERSION
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_a_link_is_followed(story: Trace, tmp_path: Path) -> None:
         story.write(tmp_path / name)
         assert (tmp_path / name).is_symlink()
     for name in ("real.json", "new.json"):
-        assert json.loads((tmp_path / name).read_text())["conchart"] == 2
+        assert json.loads((tmp_path / name).read_text())["conchart"] == SCHEMA_VERSION
 
 
 @pytest.mark.parametrize(
