@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from ipaddress import IPv4Address, IPv6Address
-from typing import TypedDict, final
+from typing import TypedDict, final, type_check_only
 
 from typing_extensions import Self
 
@@ -86,6 +86,7 @@ def annotate_captures(
         Of each capture how many frames were looked at, and how long they were together on the wire.
     """
 
+@type_check_only
 class Protocol(TypedDict):
     """What is true of every exchange of a protocol."""
 

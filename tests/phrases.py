@@ -19,7 +19,7 @@ from conchart.labels.stalls import STALLS
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.terminal import print_summary
 from conchart.outputs.terminal.sheet import plain_console
-from conchart.report.report import Report
+from conchart.report.report import report_of
 from tests.conftest import CASES, IN_PLACES, ROOT, name_of, read_story
 
 EXPECTED = "expected.txt"
@@ -75,8 +75,8 @@ def main() -> None:
     """Choose anew among all captures."""
     screens = {}
     for case in (*CASES, *IN_PLACES):
-        with read_story(case) as trace, io.StringIO() as sink:
-            print_summary(Report(trace), plain_console(sink), DrawOptions())
+        with read_story(case) as trace, report_of(trace) as report, io.StringIO() as sink:
+            print_summary(report, plain_console(sink), DrawOptions())
             screens[name_of(case)] = sink.getvalue()
     chosen = set(choose(screens))
     for name, screen in screens.items():
