@@ -272,7 +272,7 @@ def test_saved_trace_opens_again_with_the_same_tables(story: Trace, tmp_path: Pa
                 again.sql(f"FROM {table} ORDER BY ALL").fetchall() == story.sql(f"FROM {table} ORDER BY ALL").fetchall()
             )
         again.write(tmp_path / "again.json")
-    story.commands = commands([str(tmp_path / "a'b.duckdb")], "", explains=False)
+    story.commands = commands([str(tmp_path / "a'b.duckdb")], "")
     story.write(tmp_path / "story.json")
     assert json.loads((tmp_path / "again.json").read_text()) == json.loads((tmp_path / "story.json").read_text())
 
