@@ -41,6 +41,10 @@ State = Literal["nobody served", "faults", "no known fault", "not judged", "heal
 """
 
 
+_MOST_LISTED = 100
+"""Rows of the whole answer."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """One row of the answer; every text is safe to print, and empty where there is nothing to say."""
@@ -162,7 +166,7 @@ def verdict(
     said = list(missing(remarks))
     return Verdict(
         entries=tuple(entries if state == "faults" else [of_state, *entries]),
-        rows=tuple(_entry(one, waited_ns, commands) for one in parts),
+        rows=_rows(parts, waited_ns, commands),
         state=state,
         sentence=": ".join(filter(None, (of_state.title, of_state.detail))),
         unjudged="" if state in ("faults", "nobody served") else "; ".join(one.words for one in lacking),
@@ -237,6 +241,20 @@ def _in_rest(findings: Sequence[Finding], waits: Sequence[Unexplained]) -> str:
     return (
         next(iter(parts)) if len(parts) == 1 else "; ".join(f"{words} {format_ns(ns)}" for words, ns in parts.items())
     )
+
+
+def _rows(parts: Sequence[Finding | Unexplained], waited_ns: int, commands: Commands) -> tuple[Entry, ...]:
+    """Give the first parts, the largest ones, and one row for the sum of all others."""
+    rows = tuple(_entry(one, waited_ns, commands) for one in parts[:_MOST_LISTED])
+    rest_ns = sum(_entry_ns(one) for one in parts[_MOST_LISTED:])
+    if not rest_ns:
+        return rows
+    title = count_of(len(parts) - _MOST_LISTED, "smaller part")
+    return (*rows, Entry(kind="wait", title=title, cost_ns=rest_ns, share=format_share(rest_ns, waited_ns)))
+
+
+def _entry_ns(part: Finding | Unexplained) -> int:
+    return part.own_ns if isinstance(part, Finding) else part.ns
 
 
 def _entry(part: Finding | Unexplained, waited_ns: int, commands: Commands) -> Entry:
