@@ -24,7 +24,6 @@ from conchart.report import logs
 from conchart.trace import Trace
 
 _FORMATS = (".html",)
-"""The core counts no further: of a larger number, no capture has a connection."""
 
 
 @click.command(cls=ReadingCommand)

@@ -21,13 +21,15 @@ from conchart.store.tables import Tables
 
 MOST_ROWS = 5
 """Of the partition; the others are added up."""
+_MOST_LISTED = 100
+"""Of the partition, where it is read by programs."""
 ABOUT_THE_CAPTURE = "capture-quality"
 """A finding that is told as the capture's quality."""
 
 LEAST_STANDOUT_NS = SECOND // 100
 """A part of the wait that is shorter does not stand out."""
 
-Kind = Literal["state", "finding", "wait"]
+Kind = Literal["state", "finding", "wait", "rest"]
 State = Literal["nobody served", "faults", "no known fault", "not judged", "healthy"]
 """What the capture says of the traffic, the first that holds:
 
@@ -39,10 +41,6 @@ State = Literal["nobody served", "faults", "no known fault", "not judged", "heal
   fault, and nothing that anybody is to be content with;
 - *healthy*: nothing was found, everything was judged, and everybody was served.
 """
-
-
-_MOST_LISTED = 100
-"""Rows of the whole answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +90,7 @@ class Verdict:
     entries: tuple[Entry, ...]
     """The state, unless that is faults; then findings and waits, the largest first."""
     rows: tuple[Entry, ...]
-    """All findings and waits: what they cost adds up to what users waited."""
+    """The largest findings and waits, and the sum of the others: what they cost adds up to what users waited."""
     state: State
     sentence: str
     """The state in words."""
@@ -166,7 +164,7 @@ def verdict(
     said = list(missing(remarks))
     return Verdict(
         entries=tuple(entries if state == "faults" else [of_state, *entries]),
-        rows=_rows(parts, waited_ns, commands),
+        rows=_rows(parts, chosen, waited_ns, commands),
         state=state,
         sentence=": ".join(filter(None, (of_state.title, of_state.detail))),
         unjudged="" if state in ("faults", "nobody served") else "; ".join(one.words for one in lacking),
@@ -243,18 +241,21 @@ def _in_rest(findings: Sequence[Finding], waits: Sequence[Unexplained]) -> str:
     )
 
 
-def _rows(parts: Sequence[Finding | Unexplained], waited_ns: int, commands: Commands) -> tuple[Entry, ...]:
-    """Give the first parts, the largest ones, and one row for the sum of all others."""
-    rows = tuple(_entry(one, waited_ns, commands) for one in parts[:_MOST_LISTED])
-    rest_ns = sum(_entry_ns(one) for one in parts[_MOST_LISTED:])
-    if not rest_ns:
+def _rows(
+    parts: Sequence[Finding | Unexplained],
+    chosen: Sequence[Finding | Unexplained],
+    waited_ns: int,
+    commands: Commands,
+) -> tuple[Entry, ...]:
+    """Give the largest parts and those that are chosen, and one row for the sum of all others."""
+    largest = parts[:_MOST_LISTED]
+    listed = [*largest, *(one for one in chosen if one not in largest)]
+    rows = tuple(_entry(one, waited_ns, commands) for one in listed)
+    if len(listed) == len(parts):
         return rows
-    title = count_of(len(parts) - _MOST_LISTED, "smaller part")
-    return (*rows, Entry(kind="wait", title=title, cost_ns=rest_ns, share=format_share(rest_ns, waited_ns)))
-
-
-def _entry_ns(part: Finding | Unexplained) -> int:
-    return part.own_ns if isinstance(part, Finding) else part.ns
+    rest_ns = waited_ns - sum(row.cost_ns for row in rows)
+    title = count_of(len(parts) - len(listed), "smaller part")
+    return (*rows, Entry(kind="rest", title=title, cost_ns=rest_ns, share=format_share(rest_ns, waited_ns)))
 
 
 def _entry(part: Finding | Unexplained, waited_ns: int, commands: Commands) -> Entry:

@@ -208,3 +208,24 @@ def test_an_anonymous_report_has_no_names() -> None:
         assert any(one.names for one in report.servers())
         assert not any(one.names for one in report.anonymous().servers())
         assert "shop.example" not in repr(report.anonymous().findings)
+
+
+@pytest.mark.parametrize(("count", "rest"), [(100, []), (3_000, ["2\u2009899 smaller parts"])])
+def test_of_very_many_parts_the_smallest_are_one_row_and_the_worst_fault_has_its_own(
+    count: int, rest: list[str]
+) -> None:
+    notes = [finding(number, severity="note", critical_ns=10 * MS + number) for number in range(1, count)]
+    waited_ns = 1 + sum(note.own_ns for note in notes)
+    answer = verdict(
+        waited_ns=waited_ns,
+        findings=[finding(critical_ns=1), *notes],
+        waits=(),
+        in_vain="",
+        served=Served(answered=1, responses=1, failed=0, refused=0),
+        lacking=(),
+        remarks=(),
+    )
+    assert sum(row.cost_ns for row in answer.rows) == waited_ns
+    assert [row.title for row in answer.rows if row.kind == "rest"] == rest
+    assert len(answer.rows) == min(count, 101) + len(rest)
+    assert 0 in {row.number for row in answer.rows}

@@ -1,4 +1,4 @@
-"""JSON: the answer and every table, ``{"conchart": 2, "answer": {…}, "captures": […], …}``.
+"""JSON: the answer and every table, ``{"conchart": 3, "answer": {…}, "captures": […], …}``.
 
 The same bytes for the same capture.
 
