@@ -115,6 +115,15 @@ class Verdict:
     """What shows all findings in full, to be typed as it stands; empty where there are none, or nobody can."""
 
     @property
+    def headline(self) -> str:
+        """What users waited, in a sentence."""
+        if self.waited_ns:
+            return f"Users waited {format_ns(self.waited_ns)}."
+        if self.state == "nobody served":
+            return "Nobody was served."
+        return "Nobody waited, as far as the capture shows."
+
+    @property
     def unsaid(self) -> "Verdict":
         """Without what readers are to find out by themselves."""
         return replace(self, entries=(), rows=(), more="", left=(), unjudged="", rest_ns=0, rest="", command="")

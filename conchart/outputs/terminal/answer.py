@@ -37,7 +37,7 @@ def answer_lines(
         wide: Commands that may be wider than a line: 2 of one connection and of all findings, 1 of one connection.
     """
     if answer.state != "nobody served" or not answer.entries:
-        yield Text(_waited(answer), "bold")
+        yield Text(answer.headline, "bold")
     rows, typed = 0, set[str]()
     for entry in answer.entries:
         if entry.kind == "state":
@@ -61,14 +61,6 @@ def answer_lines(
         yield from _labelled("besides", f"{answer.more}: {'; '.join(titles)}", width, most)
     if answer.command and (wide > 1 or cell_len(answer.command) <= width - _LABEL):
         yield from _typed("in full", answer.command)
-
-
-def _waited(answer: Verdict) -> str:
-    if answer.waited_ns:
-        return f"Users waited {format_ns(answer.waited_ns)}."
-    if answer.state == "nobody served":
-        return "Nobody was served."
-    return "Nobody waited, as far as the capture shows."
 
 
 def _entry(entry: Entry, width: int, most: int | None, typed: set[str], *, is_full: bool) -> Iterator[Text]:
