@@ -480,10 +480,11 @@ def _called(ip: str | None, port: int | None, name: str | None, *, names: bool) 
 
 
 def _worst(row: Row, *, names: bool) -> str:
-    """``the longest GET /x 5.70 s at frame 443``; empty where there is only one."""
+    """``the longest GET /x 5.70 s at frame 443``; of only one its name and time, empty where it has no name."""
     what = f" {printable(row['request'], _LONGEST_REQUEST)}" if names and row["request"] else ""
-    only = "it is" if row["pieces"] == 1 else "the longest"
-    return f"{only}{what} {format_ns(row['ns'])} at frame {row['frame']}" if what or row["pieces"] > 1 else ""
+    longest = "the longest" if row["pieces"] > 1 else ""
+    found = f"{longest}{what}".strip()
+    return f"{found} {format_ns(row['ns'])} at frame {row['frame']}" if found else ""
 
 
 def _facts(tables: Tables, part: _Part) -> tuple[list[str], str | None]:
@@ -491,7 +492,7 @@ def _facts(tables: Tables, part: _Part) -> tuple[list[str], str | None]:
     phase, asked = part.phase, {"ip": part.server_ip, "port": part.server_port}
     if phase == "syn":
         row = next(rows(tables, _OPENED, asked))
-        told = [count_of(row["opened"], "connection")]
+        told = [count_of(row["opened"], "connection")] if row["opened"] else []
         if row["again"]:
             told.append(f"{count_of(row['again'], 'SYN or SYN-ACK', 'SYNs or SYN-ACKs')} sent again")
         if row["rtt_ns"]:
@@ -499,12 +500,14 @@ def _facts(tables: Tables, part: _Part) -> tuple[list[str], str | None]:
         return told, _NEXT_NETWORK if row["again"] else _NEXT_ONE if row["opened"] == 1 else None
     if phase == "tls":
         row = next(rows(tables, _HANDSHAKES, asked))
-        offered = f", {row['offered']} of which had offered a session" if row["offered"] else ""
-        counts = (
-            f"{row['full']} full{offered}" if row["full"] else "",
-            *(f"{row[kind]} {kind}" for kind in ("resumed", "failed", "incomplete") if row[kind]),
-        )
-        return [", ".join(filter(None, counts))], None
+        kinds = [kind for kind in ("full", "resumed", "failed", "incomplete") if row[kind]]
+        if not kinds:
+            return [], None
+        first, *others = kinds
+        told = [count_of(row[first], f"{first} handshake"), *(f"{row[kind]} {kind}" for kind in others)]
+        if row["offered"]:
+            told[0] += f" ({row['offered']} had offered a session)"
+        return [", ".join(told)], None
     if phase == "idle":
         return [], None
     row = next(rows(tables, _EXCHANGES, {**asked, "phase": phase}))

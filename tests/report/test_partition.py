@@ -221,7 +221,7 @@ def test_a_large_part_says_what_it_consists_of_and_where_to_look() -> None:
 
 
 def test_a_single_request_is_named_where_names_are_wanted() -> None:
-    assert described(1).detail == "1 request; it is GET /0 60 ns at frame 5"
+    assert described(1).detail == "1 request; GET /0 60 ns at frame 5"
     assert described(1, names=False).detail == "1 request"
     assert described(names=False).detail == "2 requests; the longest 60 ns at frame 5"
 
@@ -229,13 +229,13 @@ def test_a_single_request_is_named_where_names_are_wanted() -> None:
 def test_what_was_made_for_others_is_not_where_to_look() -> None:
     part = described(on_behalf=[{"stream": 4, "exchange": 0}])
     assert part.frame == 9
-    assert part.detail.startswith("1 request; it is GET /1 30 ns")
+    assert part.detail.startswith("1 request; GET /1 30 ns")
 
 
 def test_the_path_of_few_bytes_needs_no_bandwidth() -> None:
     """What a new connection may send at once: ten segments for each request."""
     few, many = (described(1, phase="transfer", owner="path", response_bytes=size) for size in (14_599, 14_600))
-    assert (few.next_step, few.detail[:22]) == ("", "1 request; 14.6 kB; it")
+    assert (few.next_step, few.detail[:22]) == ("", "1 request; 14.6 kB; GE")
     assert "bandwidth" in many.next_step
 
 
