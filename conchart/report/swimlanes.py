@@ -51,7 +51,7 @@ class Phases:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stalled:
+class LaneStall:
     """A stretch in which the next byte of a lane did not come."""
 
     lane: int
@@ -82,7 +82,7 @@ class Swimlanes:
     """Address, names and role of each."""
     lanes: tuple[Lane, ...]
     phases: Phases
-    stalls: tuple[Stalled, ...]
+    stalls: tuple[LaneStall, ...]
     links: tuple[Link, ...]
 
 
@@ -118,16 +118,16 @@ def _lanes(tables: Tables, axis: TimeAxis) -> Iterator[Lane]:
         )
 
 
-def _stalls(tables: Tables, axis: TimeAxis) -> Iterator[Stalled]:
+def _stalls(tables: Tables, axis: TimeAxis) -> Iterator[LaneStall]:
     """Give what explains parts of phases, and after it what explains idle ones."""
     times = f"{axis.place('start_at')} AS start, end_at - start_at AS duration"
     for lane, kind, start, duration in tables.fetch(stall_rows(times)):
-        yield Stalled(lane=lane, word=STALLS[kind].word, idle=False, start=start, duration=duration)
+        yield LaneStall(lane=lane, word=STALLS[kind].word, idle=False, start=start, duration=duration)
     idled = f"""
         SELECT lane, kind, detail, {times} FROM phase_stalls JOIN drawn USING (stream)
         WHERE phase = 'idle' ORDER BY ALL"""
     for lane, name, detail, start, duration in tables.fetch(idled):
-        yield Stalled(lane=lane, word=stall_kind(name, detail).word, idle=True, start=start, duration=duration)
+        yield LaneStall(lane=lane, word=stall_kind(name, detail).word, idle=True, start=start, duration=duration)
 
 
 def _links(tables: Tables, axis: TimeAxis) -> Iterator[Link]:

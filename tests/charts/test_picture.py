@@ -19,7 +19,7 @@ from conchart.outputs.pictures.picture import DARK, LIGHT
 from conchart.outputs.pictures.picture_rows import LEAST_LANE, lay_rows
 from conchart.report.axis import TimeAxis
 from conchart.report.report import Report
-from conchart.report.swimlanes import Lane, Link, Phases, Stalled, Swimlanes
+from conchart.report.swimlanes import Lane, LaneStall, Link, Phases, Swimlanes
 from tests.charts.crowd import crowd
 from tests.conftest import ROOT, analysed, empty_trace
 
@@ -131,7 +131,7 @@ def test_a_picture_is_drawn_without_a_database(tmp_path: Path) -> None:
     )
     wait, transfer = (PHASES.index(PHASE_BY_NAME[name]) for name in ("wait", "transfer"))
     phases = Phases(lane=[0, 0, 1], kind=[wait, transfer, wait], duration=[60, 40, 100], inferred=[False, False, True])
-    held = Stalled(lane=1, word="held", idle=False, start=20, duration=30)
+    held = LaneStall(lane=1, word="held", idle=False, start=20, duration=30)
     parts: dict[str, object] = {
         "files": (),
         "overview": SimpleNamespace(connections=5),

@@ -30,7 +30,7 @@ from conchart.report.axis import TimeAxis
 from conchart.report.findings import tally_findings
 from conchart.report.report import Report
 from conchart.report.servers import headline, shares
-from conchart.report.swimlanes import Link, Stalled, Swimlanes
+from conchart.report.swimlanes import LaneStall, Link, Swimlanes
 
 Numbers = np.ndarray[Any, np.dtype[Any]]
 Box = tuple[float, float, float, float]
@@ -438,7 +438,7 @@ def _density(phases: _Phases, places: Numbers, edges: Numbers) -> Numbers:
     return np.asarray(np.diff(spent) / np.diff(edges))
 
 
-def _stalls(plot: _Plot, stalls: Sequence[Stalled]) -> list[str]:
+def _stalls(plot: _Plot, stalls: Sequence[LaneStall]) -> list[str]:
     """Draw where lanes were stalled, over a bar's lower edge and all of an idle one; return the words there are."""
     row_of = plot.row_of
     boxes: dict[str, list[Box]] = {}
