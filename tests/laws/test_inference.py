@@ -21,7 +21,7 @@ CONTROL = 35
 """Bytes of a WINDOW_UPDATE inside TLS 1.3: it says that something was received, and answers nothing."""
 WAITS = """
     SELECT stream, start_at, end_at FROM phases JOIN exchanges USING (stream)
-    WHERE kind = 'wait' AND number = exchange AND exchanges.inferred AND end_at - start_at > 5_000_000_000
+    WHERE phases.kind = 'wait' AND number = exchange AND exchanges.inferred AND end_at - start_at > 5_000_000_000
 """
 IDLE = f"""
     WITH waits AS ({WAITS}),
