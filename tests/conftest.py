@@ -1,7 +1,8 @@
 """A small story that every test of tables, exports and the command line can use."""
 
 import json
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -160,6 +161,23 @@ QUICK = ("browser/test_page.py",)
 def is_sample(name: str, one_in: int) -> bool:
     """Choose one of so many by the name alone: a capture that is added moves no other one in or out."""
     return crc32(name.encode()) % one_in == 0
+
+
+ON_ALL = "CONCHART_LAWS" in os.environ
+"""``CONCHART_LAWS=all`` tries on every capture what is tried on some: hours, and a few laws have exceptions there."""
+
+
+def sampled(captures: Iterable[Path], one_in: int) -> list[Path]:
+    """Choose captures of ours for a test that costs much: one of so many, always the same; those of others, all.
+
+    With ``CONCHART_LAWS=all``, all.
+    """
+    return [path for path in captures if ON_ALL or not path.is_relative_to(ROOT) or is_sample(_case(path), one_in)]
+
+
+def _case(path: Path) -> str:
+    """Name the case that a capture or its folder is."""
+    return name_of(path.parent if path.is_file() else path)
 
 
 def quick_cases() -> set[str]:

@@ -292,11 +292,7 @@ def partition(
         at.setdefault((row["server_ip"], row["server_port"]), []).append(_Part(**row))
     told: list[tuple[Unexplained, _Part | _Spot]] = []
     for spent in places:
-        place = (spent.server_ip, spent.server_port)
-        if any(part.explained_ns for part in at.get(place, [])):
-            # What findings leave of the time at each place is not known.
-            at[place] = list(_by_phase(at[place]))
-        elif here := at.pop(place, []):
+        if here := at.pop((spent.server_ip, spent.server_port), []):
             told += _by_spot(known, here, spent)
     told += ((_brief(known, part), part) for here in at.values() for part in here)
     told.sort(key=lambda one: -one[0].ns)
@@ -351,28 +347,24 @@ def _next_step(part: _Part, hop: str) -> str:
     return _NEXT.get((part.phase, part.owner), "")
 
 
-def _by_phase(parts: Sequence[_Part]) -> Iterator[_Part]:
-    """Add up a server's parts by phase, nobody's own."""
-    phases: dict[str, list[_Part]] = {}
-    for part in parts:
-        phases.setdefault(part.phase, []).append(part)
-    for same in phases.values():
-        ns, explained_ns = sum(part.ns for part in same), sum(part.explained_ns for part in same)
-        yield replace(same[0], owner="", ns=ns, explained_ns=explained_ns)
-
-
 def _by_spot(known: _Known, here: Sequence[_Part], spent: Spent) -> Iterator[tuple[Unexplained, _Spot]]:
-    """Divide a server's waits by where they were spent.
+    """Divide what findings leave of a server's waits by where it was spent.
 
     A phase is seen from one place; where the line takes most of it, it is no wait for the server. What the captures do
     not tell the place of (a pause, say) has the same shares.
     """
     first, left_ns = max(here, key=lambda part: part.ns), sum(part.ns for part in here)
-    spots: list[tuple[Spot | None, int]] = [*((spot, spot.total_ns) for spot in spent.parts), (None, spent.rest_ns)]
+    explained_ns = sum(part.explained_ns for part in here)
+    unknown_ns = max(spent.rest_ns - max(explained_ns - sum(spot.explained_ns for spot in spent.parts), 0), 0)
+    spots: list[tuple[Spot | None, int]] = [
+        *((spot, max(spot.total_ns - spot.explained_ns, 0)) for spot in spent.parts),
+        (None, unknown_ns),
+    ]
+    whole_ns = sum(ns for _, ns in spots)
     so_far = given = 0
     for spot, ns in spots:
-        so_far += max(ns, 0)
-        until = left_ns * min(so_far, spent.total_ns) // max(spent.total_ns, 1)
+        so_far += ns
+        until = left_ns * so_far // whole_ns if whole_ns else left_ns * (spot is None)
         if until > given:
             told = Unexplained(
                 part=spot.words if spot else "not known where",
@@ -443,7 +435,8 @@ def _went_by(of: _Spot) -> str:
     if of.spot is None:
         return ""
     share = format_share(of.spot.total_ns, of.spent.total_ns)
-    return f"of {format_ns(of.spent.total_ns)} waited there, {of.spot.length} ({share}) went by {of.spot.spent}"
+    less = f", {format_ns(of.spot.explained_ns)} of which findings explain" if of.spot.explained_ns else ""
+    return f"of {format_ns(of.spent.total_ns)} waited there, {of.spot.length} ({share}) went by {of.spot.spent}{less}"
 
 
 def _behind(known: _Known, part: _Part) -> tuple[Split | None, str]:

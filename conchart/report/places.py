@@ -106,6 +106,8 @@ class Part:
     total_ns: int
     uncertainty_ns: int | None
     """How much longer or shorter the clocks may make it; None if nothing is known of a clock."""
+    explained_ns: int = 0
+    """What of it findings explain."""
 
     @property
     def words(self) -> str:
@@ -230,12 +232,13 @@ _SPENT = f"""
     parts AS ({TURNED}),
     ways AS (
         SELECT server_ip, server_port, kind, place, to_place, sum(end_at - start_at)::BIGINT AS total_ns,
+            coalesce(sum(explained_ns), 0)::BIGINT AS explained_ns,
             (abs(sum(if(is_back, -1, 1) * uncertainty_ns)))::BIGINT AS uncertainty_ns,
             count(*) FILTER (kind IN ('path', 'between') AND uncertainty_ns IS NULL) AS unknown,
             min(of_stream) AS of_stream, min(position) AS position
         FROM parts JOIN connections USING (stream) GROUP BY server_ip, server_port, kind, place, to_place)
     SELECT server_ip, server_port, totals.total_ns AS whole_ns, kind, place, to_place, ways.total_ns,
-        if(unknown > 0, NULL, coalesce(uncertainty_ns, 0)) AS uncertainty_ns
+        if(unknown > 0, NULL, coalesce(uncertainty_ns, 0)) AS uncertainty_ns, explained_ns
     FROM totals JOIN ways USING (server_ip, server_port)
     ORDER BY whole_ns DESC, server_ip, server_port, of_stream, position, kind <> 'host', kind,
         place

@@ -394,7 +394,7 @@ TABLES: tuple[Table, ...] = (
         worked_out="""
             stream INTEGER, exchange INTEGER, handshake INTEGER, phase PHASE, start_at BIGINT, end_at BIGINT,
             kind VARCHAR, place VARCHAR, to_place VARCHAR, uncertainty_ns BIGINT, ahead_ns BIGINT,
-            of_stream INTEGER, of_exchange INTEGER, inferred BOOLEAN
+            of_stream INTEGER, of_exchange INTEGER, inferred BOOLEAN, explained_ns BIGINT
         """,
     ),
     Table(

@@ -6,9 +6,10 @@ import pytest
 
 import conchart
 from conchart import Trace
+from conchart.analysis.waits import EXPLAINED_PLACES
 from conchart.report.report import Report
 from conchart.report.splits import splits
-from tests.conftest import ROOT, places_of
+from tests.conftest import ROOT, empty_trace, places_of
 
 MS = 1_000_000
 
@@ -25,6 +26,33 @@ def test_parts_lie_in_their_phase_one_after_the_other(placed_trace: Trace) -> No
                 AND phases.start_at <= parts.start_at AND parts.end_at <= phases.end_at)
     """).fetchall()
     assert outside == []
+
+
+def test_findings_explain_no_more_of_a_place_than_of_the_waits_there(placed_trace: Trace) -> None:
+    beyond = placed_trace.sql("""
+        SELECT * FROM phase_places WHERE explained_ns NOT BETWEEN 0 AND end_at - start_at
+    """).fetchall()
+    assert beyond == []
+    ((at_places, in_all),) = placed_trace.sql("""
+        SELECT (SELECT coalesce(sum(explained_ns), 0) FROM phase_places),
+            (SELECT coalesce(sum(explained_ns), 0) FROM explained_waits)
+    """).fetchall()
+    assert at_places <= in_all
+
+
+def test_of_each_part_what_lies_in_delays_of_findings_is_explained() -> None:
+    """Delays of 10 to 30, 20 to 50 and 70 to 80 ns: a part that none touches, one in two of them, one around a gap."""
+    with empty_trace() as trace:
+        trace.execute("""
+            INSERT INTO phase_places BY NAME
+            SELECT 0 AS stream, unnest([0, 8, 25, 45]) AS start_at, unnest([8, 25, 45, 90]) AS end_at;
+            CREATE TEMP TABLE paid AS
+            SELECT unnest([1, 2, 1, 3]) AS id, 0 AS user_stream, unnest([10, 20, 70, 0]) AS start_at,
+                unnest([30, 50, 80, 90]) AS end_at
+        """)
+        trace.execute(EXPLAINED_PLACES, {"ids": [1, 2]})
+        explained = trace.stored("SELECT start_at, explained_ns FROM phase_places ORDER BY start_at").fetchall()
+    assert explained == [(0, 0), (8, 15), (25, 20), (45, 15)]
 
 
 @pytest.mark.parametrize(
@@ -141,10 +169,20 @@ def test_the_largest_wait_says_where_it_was_spent() -> None:
         # Between a front and its backend lies a line: nothing of it is called the proxy's own time.
         assert splits(trace) == {}
     with conchart.read(places=places_of(ROOT / "captures/places/loss")) as trace:
-        # Findings have a part of the time at each place: of the rest, the phase is known.
-        parts = [one.part for one in Report(trace).unexplained]
-        assert parts[0] == "wait for the server"
-        assert not any("lb" in part for part in parts)
+        # What findings explain of the time at a place is theirs.
+        largest, *others = Report(trace).unexplained
+        assert largest.detail.startswith(
+            "of 1.03 s waited there, 317 ms ± 10.0 ms (31 %) went by on the path client–lb, "
+            "4.03 ms of which findings explain"
+        )
+        assert [(one.part, one.ns // MS) for one in (largest, *others)] == [
+            ("path client–lb", 312),
+            ("at app", 75),
+            ("at lb", 31),
+            ("path lb–app", 24),
+            ("losses lb → client", 18),
+            ("", 6),
+        ]
 
 
 TOTALS = """

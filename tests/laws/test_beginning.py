@@ -15,7 +15,7 @@ from conchart import Trace
 from conchart.analysis.findings.evidence import evidence
 from conchart.analysis.findings.rule import Rule, chosen_thresholds, load_rules
 from conchart.store.sql import with_values
-from tests.conftest import ROOT, capture_of, is_sample, keys_of, logs_of, name_of
+from tests.conftest import ON_ALL, ROOT, capture_of, is_sample, keys_of, logs_of, name_of
 from tests.laws import tier_of
 from tests.laws.messy import Found, findings_of
 
@@ -77,9 +77,9 @@ def captures(told: str) -> list[Any]:
     names = sorted({name for rule in RULES.values() for name in getattr(rule, told)})
     cases = [ROOT / "captures" / name for name in names]
     return [
-        pytest.param(case, id=name, marks=tier_of(name, tried=name in OFTEN or is_sample(name, 6)))
+        pytest.param(case, id=name, marks=tier_of(name))
         for name, case in zip(names, cases, strict=True)
-        if list(case.glob("input.pcap*"))
+        if (ON_ALL or name in OFTEN or is_sample(name, 6)) and list(case.glob("input.pcap*"))
     ]
 
 

@@ -1,6 +1,7 @@
 """What users waited that no finding explains: divided without remainder, the largest part first."""
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -132,13 +133,21 @@ def test_where_captures_tell_where_a_servers_waits_were_spent_they_are_divided_s
     ]
 
 
-def test_where_findings_explain_a_part_of_it_the_rest_stands_by_phase() -> None:
+def test_what_findings_explain_is_no_more_part_of_its_place() -> None:
     waits = {(1, "wait", "server"): 60, (1, "wait", "path"): 20, (1, "tls", "client"): 20}
-    parts = divided(waits, {(1, "wait", "server"): 10}, spent=(SPENT,))
-    assert sizes(parts) == [
-        ("wait for the server", "s1.example:80", 70),
-        ("TLS handshake", "s1.example:80", 20),
+    path, app = SPENT.parts
+    spent = replace(SPENT, total_ns=100, parts=(path, replace(app, total_ns=60, explained_ns=10)))
+    assert sizes(divided(waits, {(1, "wait", "server"): 10}, spent=(spent,))) == [
+        ("at app", "s1.example:80", 50),
+        ("path client–app", "s1.example:80", 20),
+        ("not known where", "s1.example:80", 20),
     ]
+
+
+def test_where_findings_explain_all_that_places_tell_nobody_knows_where_the_rest_was() -> None:
+    spent = replace(SPENT, total_ns=45, parts=tuple(replace(part, explained_ns=45) for part in SPENT.parts))
+    parts = divided({(1, "wait", "server"): 50}, {(1, "wait", "server"): 45}, spent=(spent,))
+    assert sizes(parts) == [("not known where", "s1.example:80", 5)]
 
 
 def test_two_servers_with_one_name_are_told_apart_by_their_addresses() -> None:

@@ -27,7 +27,7 @@ from conchart.outputs.pictures.picture_rows import clients_of
 from conchart.reading.options import VIEWPOINTS
 from conchart.report.report import Report
 from conchart.report.swimlanes import drawn_lanes
-from tests.conftest import ROOT, capture_of, empty_trace, name_of
+from tests.conftest import CASES, ROOT, capture_of, empty_trace, name_of, sampled
 
 HERE = Path(__file__).parent
 SCRIPTS = ROOT / "conchart/outputs/page/scripts"
@@ -119,10 +119,11 @@ def test_units(tmp_path: Path) -> None:
 
 @needs_node
 @pytest.mark.timeout(240)
-def test_the_page_works_out_what_python_does(every_case: Path, tmp_path: Path) -> None:
-    """Times as the ends of connections saw them, and connections that share a lane: of every capture."""
+@pytest.mark.parametrize("case", sampled(CASES, 8), ids=name_of)
+def test_the_page_works_out_what_python_does(case: Path, tmp_path: Path) -> None:
+    """Times as the ends of connections saw them, and connections that share a lane."""
     seen = tmp_path / "seen.json"
-    seen.write_text(json.dumps({name_of(every_case): _seen(capture_of(every_case))}), encoding="utf-8")
+    seen.write_text(json.dumps({name_of(case): _seen(capture_of(case))}), encoding="utf-8")
     run([str(NODE), str(HERE / "viewpoint.test.js")], CONCHART_SEEN=str(seen))
 
 

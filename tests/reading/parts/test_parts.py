@@ -31,7 +31,7 @@ from conchart.reading.parts.model import Surveyed
 from conchart.reading.parts.survey import survey
 from conchart.reading.selection import Selection
 from tests.children import running, wait_until
-from tests.conftest import CASES, ROOT, capture_of
+from tests.conftest import CASES, ROOT, capture_of, sampled
 from tests.reading.parts.whole import Here, Tables, cut_into, in_parts, records, rows
 
 CAPTURES = [capture_of(Path(case)) for case in CASES if capture_of(Path(case)).suffix == ".pcap"]
@@ -63,7 +63,7 @@ def test_files_cut_anywhere_give_the_tables_of_one_reading(capture: Path, tmp_pa
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("capture", CAPTURES[::2], ids=named)
+@pytest.mark.parametrize("capture", sampled(CAPTURES[::2], 6), ids=named)
 def test_every_second_capture_cut_into_files(capture: Path, tmp_path: Path) -> None:
     files = cut_into(capture, range(23, len(records(capture)[1]), 23), tmp_path)
     why = "QUIC client may have changed its port" if named(capture) in MOVES else STEPS.get(named(capture))
@@ -77,7 +77,7 @@ def test_every_second_capture_cut_into_files(capture: Path, tmp_path: Path) -> N
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("capture", "pieces"),
-    [*zip(CAPTURES[1::2], cycle((2, 3, 8)))],
+    [*zip(sampled(CAPTURES[1::2], 6), cycle((2, 3, 8)))],
     ids=lambda of: of if isinstance(of, int) else named(of),
 )
 def test_every_other_capture_cut_into_ranges(capture: Path, pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
