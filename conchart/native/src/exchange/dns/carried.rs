@@ -82,19 +82,19 @@ fn tell(exchange: &mut Exchange, message: Message) {
 pub(in crate::exchange) struct Carried {
     number: u32,
     /// What is kept of each side's, until that is read.
-    kept: BySide<Option<Vec<u8>>>,
+    buffers: BySide<Option<Vec<u8>>>,
 }
 
 impl Carried {
     pub fn new(number: u32) -> Self {
-        Self { number, kept: BySide { client: Some(Vec::new()), server: Some(Vec::new()) } }
+        Self { number, buffers: BySide { client: Some(Vec::new()), server: Some(Vec::new()) } }
     }
 
     /// Content of that side.
     pub fn data(&mut self, ledger: &mut Ledger, from: Side, content: impl IntoIterator<Item = u8>) {
-        if let Some(kept) = &mut self.kept[from] {
-            kept.extend(content.into_iter().take(QUESTION_END.saturating_sub(kept.len())));
-            if kept.len() >= QUESTION_END {
+        if let Some(buffer) = &mut self.buffers[from] {
+            buffer.extend(content.into_iter().take(QUESTION_END.saturating_sub(buffer.len())));
+            if buffer.len() >= QUESTION_END {
                 self.end(ledger, from);
             }
         }
@@ -103,8 +103,8 @@ impl Carried {
     /// That side says no more, or nobody knows what.
     pub fn end(&mut self, ledger: &mut Ledger, from: Side) {
         let asks = ledger.asks(from);
-        if let Some(kept) = self.kept[from].take()
-            && let Some(message) = message::parse(&kept)
+        if let Some(buffer) = self.buffers[from].take()
+            && let Some(message) = message::parse(&buffer)
             && message.is_response != asks
             && let Some(entry) = ledger.get(self.number)
         {
@@ -114,7 +114,7 @@ impl Carried {
 
     #[cfg(test)]
     pub fn held(&self) -> usize {
-        [&self.kept.client, &self.kept.server].into_iter().flatten().map(Vec::capacity).sum()
+        [&self.buffers.client, &self.buffers.server].into_iter().flatten().map(Vec::capacity).sum()
     }
 }
 

@@ -111,7 +111,7 @@ impl framed::Message for Message {
     fn read(beginning: &[u8], all: bool, (): ()) -> Read<Self> {
         let len = message::length(beginning).ok();
         match (message::read(beginning, all), len) {
-            (Ok(message), Some(len)) => Read::Known(message, len),
+            (Ok(message), Some(len)) => Read::Parsed(message, len),
             (Err(Stop::More(wanted)), len) => Read::More { wanted, len },
             _ => Read::Wrong,
         }

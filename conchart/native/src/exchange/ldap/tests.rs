@@ -173,7 +173,7 @@ fn passwords_are_not_kept() {
         let chunk = Chunk { bytes: &[*byte], cut: 0, offset: frame - 1, acked: 0, seen: moment(frame) };
         ldap.data(&mut ledger, Side::Client, chunk);
     }
-    let kept = ldap.streams.client.kept();
+    let kept = ldap.streams.client.buffered();
     assert_eq!(kept[..], request[..password - 1]);
 }
 

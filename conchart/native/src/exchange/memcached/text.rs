@@ -180,7 +180,7 @@ impl framed::Message for Said {
             reply(line).map(|(reply, data)| (Self::Reply(reply), data))
         };
         match read {
-            Some((said, data)) => Read::Known(said, beginning.len() + data.map_or(0, |data| data + CRLF)),
+            Some((said, data)) => Read::Parsed(said, beginning.len() + data.map_or(0, |data| data + CRLF)),
             None => Read::Wrong,
         }
     }
@@ -353,7 +353,7 @@ mod tests {
             ("a secret\r\n", None, None, Answer::Always, 10),
             ("\r\n", None, None, Answer::Always, 2),
         ] {
-            let Read::Known(Said::Command(command), used) = read(line.as_bytes(), true) else { unreachable!("{line}") };
+            let Read::Parsed(Said::Command(command), used) = read(line.as_bytes(), true) else { unreachable!("{line}") };
             let told = (command.method, command.target.as_deref(), command.answer, used);
             assert_eq!(told, (method, target, answer, len), "{line}");
         }
@@ -374,7 +374,7 @@ mod tests {
             ("ERROR: shutdown not enabled\r\n", Word::Error(1), 29),
             ("OK\r\n", Word::Other, 4),
         ] {
-            let Read::Known(Said::Reply(reply), used) = read(line.as_bytes(), false) else { unreachable!("{line}") };
+            let Read::Parsed(Said::Reply(reply), used) = read(line.as_bytes(), false) else { unreachable!("{line}") };
             assert_eq!((reply.word, used), (word, len), "{line}");
         }
     }
@@ -394,6 +394,6 @@ mod tests {
             assert_eq!(read(bytes, asks), Read::Wrong, "{}", bytes.get(..20).unwrap_or(bytes).escape_ascii());
         }
         let keys = [&b"get"[..], &b" key".repeat(3000), b"\r\n"].concat();
-        assert!(matches!(read(&keys, true), Read::Known(_, 12_005)));
+        assert!(matches!(read(&keys, true), Read::Parsed(_, 12_005)));
     }
 }

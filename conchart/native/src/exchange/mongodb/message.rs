@@ -134,7 +134,7 @@ impl framed::Message for Message {
         } else {
             Says::Reply(reply(header.code, body).unwrap_or_default())
         };
-        Read::Known(Self { id: header.id, response_to: header.response_to, says }, header.len)
+        Read::Parsed(Self { id: header.id, response_to: header.response_to, says }, header.len)
     }
 }
 

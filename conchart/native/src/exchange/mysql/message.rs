@@ -184,7 +184,7 @@ impl framed::Message for Message {
             Next::Greeting => greeting(body, payload),
             Next::Server => Some(Says::Answer(Packet::of(body, payload))),
         };
-        let known = |says| Read::Known(Self { says, goes_on: payload == FULL }, len);
+        let known = |says| Read::Parsed(Self { says, goes_on: payload == FULL }, len);
         says.map_or(Read::Wrong, known)
     }
 }

@@ -114,8 +114,8 @@ impl framed::Message for Message {
     fn read(beginning: &[u8], all: bool, next: Next) -> Read<Self> {
         let (head, field) = match (next, beginning.first()) {
             (Next::Startup, _) => (STARTUP_HEAD, STARTUP_LENGTH),
-            (Next::Encryption, Some(b'S' | b'G')) => return Read::Known(Self::Encryption { follows: true }, 1),
-            (Next::Encryption, Some(b'N')) => return Read::Known(Self::Encryption { follows: false }, 1),
+            (Next::Encryption, Some(b'S' | b'G')) => return Read::Parsed(Self::Encryption { follows: true }, 1),
+            (Next::Encryption, Some(b'N')) => return Read::Parsed(Self::Encryption { follows: false }, 1),
             (Next::Encryption, Some(b'E')) => (HEAD, LENGTH),
             (Next::Client(_), Some(kind)) if CLIENT.contains(kind) => (HEAD, LENGTH),
             (Next::Server, Some(kind)) if SERVER.contains(kind) => (HEAD, LENGTH),
@@ -137,7 +137,7 @@ impl framed::Message for Message {
             Next::Client(statements) => client(beginning, len, statements),
             Next::Server | Next::Encryption => Some(server(beginning)),
         };
-        message.map_or(Read::Wrong, |message| Read::Known(message, len))
+        message.map_or(Read::Wrong, |message| Read::Parsed(message, len))
     }
 }
 

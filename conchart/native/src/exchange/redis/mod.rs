@@ -104,7 +104,7 @@ pub(super) fn reply(prefix: &[u8]) -> Verdict {
 
 /// `*2`, `$3`, and a name of so many letters.
 fn array_of_command(prefix: &[u8]) -> Verdict {
-    let Read::Known(Element { kind: Kind::Aggregate(1..), .. }, used) = first_element(prefix) else {
+    let Read::Parsed(Element { kind: Kind::Aggregate(1..), .. }, used) = first_element(prefix) else {
         return undecided(prefix, &first_element(prefix));
     };
     let rest = prefix.get(used..).unwrap_or_default();
@@ -112,14 +112,14 @@ fn array_of_command(prefix: &[u8]) -> Verdict {
         return Verdict::No;
     }
     match first_element(rest) {
-        Read::Known(Element { text: Some(name), .. }, len) if len <= rest.len() => {
+        Read::Parsed(Element { text: Some(name), .. }, len) if len <= rest.len() => {
             if names::is_known(name.bytes()) {
                 Verdict::Yes
             } else {
                 Verdict::No
             }
         }
-        Read::Known(Element { text: Some(_), .. }, _) => Verdict::More,
+        Read::Parsed(Element { text: Some(_), .. }, _) => Verdict::More,
         read => undecided(rest, &read),
     }
 }
@@ -151,7 +151,7 @@ fn elements(prefix: &[u8]) -> Option<bool> {
     let mut rest = prefix;
     while !rest.is_empty() {
         match first_element(rest) {
-            Read::Known(_, len) => match rest.split_at_checked(len) {
+            Read::Parsed(_, len) => match rest.split_at_checked(len) {
                 Some((element, after)) if element.ends_with(b"\r\n") => rest = after,
                 Some(_) => return Some(false),
                 // A string that goes on behind what can be seen.
