@@ -72,9 +72,9 @@ fn tell(exchange: &mut Exchange, message: Message) {
         exchange.asked = Some(Box::new(Asked { kind, name: question.name, rcode: None }));
     }
     if message.is_response
-        && let Some(asked) = &mut exchange.asked
+        && let Some(question) = &mut exchange.asked
     {
-        asked.rcode = Some(message.rcode);
+        question.rcode = Some(message.rcode);
     }
 }
 
@@ -134,8 +134,8 @@ mod tests {
         // The example of RFC 8484 section 4.1.1.
         let mut exchange = get("/dns-query?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB");
         assert!(note(&mut exchange, false));
-        let asked = exchange.asked.unwrap();
-        assert_eq!((&asked.kind[..], &asked.name[..], asked.rcode), ("A", "www.example.com", None));
+        let question = exchange.asked.unwrap();
+        assert_eq!((&question.kind[..], &question.name[..], question.rcode), ("A", "www.example.com", None));
         assert_eq!(exchange.dns_over, Some(DnsOver::Https));
     }
 
