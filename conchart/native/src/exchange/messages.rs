@@ -83,7 +83,7 @@ impl<P: Protocol> Messages<P> {
     /// The first `had` bytes of what turned out to be no message, which came before this chunk.
     fn early(&self, from: Side, had: usize, chunk: Chunk<'_>) -> Option<Backlog> {
         let stream = &self.streams[from];
-        let (bytes, seen) = (stream.buffered().get(..had).filter(|kept| !kept.is_empty())?, stream.pending()?);
+        let (bytes, seen) = (stream.buffered().get(..had).filter(|buffered| !buffered.is_empty())?, stream.pending()?);
         let mut early = Backlog::new(had);
         let offset = chunk.offset.saturating_sub(had as u64);
         early.push(Event::Data(from, Chunk { bytes, offset, seen, cut: 0, acked: chunk.acked }));

@@ -1,12 +1,12 @@
 //! DNS in the content of HTTP (RFC 8484): the question and the answer of a request that stays one of HTTP.
 //!
-//! In: targets, types and contents of requests and responses. Out: the [`Asked`] of an exchange. Of each content, as much
-//! is kept as a question may be long. Non-goals: DNS as JSON, which no RFC describes.
+//! In: targets, types and contents of requests and responses. Out: the [`DnsQuestion`] of an exchange. Of each content,
+//! as much is kept as a question may be long. Non-goals: DNS as JSON, which no RFC describes.
 
 use super::message::{self, Message, QUESTION_END};
 use crate::exchange::ledger::Ledger;
 use crate::exchange::reader::Verdict;
-use crate::exchange::{Asked, DnsOver, Exchange};
+use crate::exchange::{DnsOver, DnsQuestion, Exchange};
 use crate::stream::{BySide, Side};
 
 /// The variable of a GET that has the query (RFC 8484 section 4.1).
@@ -65,14 +65,14 @@ fn decoded(text: &str) -> Vec<u8> {
 
 fn tell(exchange: &mut Exchange, message: Message) {
     exchange.dns_over = Some(DnsOver::Https);
-    if exchange.asked.is_none()
+    if exchange.dns_question.is_none()
         && let Some(question) = message.question
     {
         let kind = message::qtype(question.qtype);
-        exchange.asked = Some(Box::new(Asked { kind, name: question.name, rcode: None }));
+        exchange.dns_question = Some(Box::new(DnsQuestion { kind, name: question.name, rcode: None }));
     }
     if message.is_response
-        && let Some(question) = &mut exchange.asked
+        && let Some(question) = &mut exchange.dns_question
     {
         question.rcode = Some(message.rcode);
     }
@@ -134,7 +134,7 @@ mod tests {
         // The example of RFC 8484 section 4.1.1.
         let mut exchange = get("/dns-query?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB");
         assert!(note(&mut exchange, false));
-        let question = exchange.asked.unwrap();
+        let question = exchange.dns_question.unwrap();
         assert_eq!((&question.kind[..], &question.name[..], question.rcode), ("A", "www.example.com", None));
         assert_eq!(exchange.dns_over, Some(DnsOver::Https));
     }
@@ -172,7 +172,7 @@ mod tests {
             carried.data(&mut ledger, Side::Client, first.iter().copied());
             carried.data(&mut ledger, Side::Client, rest.iter().copied());
             carried.end(&mut ledger, Side::Client);
-            assert_eq!(&ledger.get(number).unwrap().exchange.asked.as_ref().unwrap().name[..], "shop.example");
+            assert_eq!(&ledger.get(number).unwrap().exchange.dns_question.as_ref().unwrap().name[..], "shop.example");
         }
     }
 

@@ -153,8 +153,8 @@ impl framed::Message for Element {
             return more(beginning, all);
         };
         let text = if kind == Kind::Inline { text } else { text.get(1..).unwrap_or_default() };
-        let kept = wanted.text || kind != Kind::Value;
-        Read::Parsed(Self { kind, text: kept.then(|| cut(text)) }, beginning.len())
+        let is_wanted = wanted.text || kind != Kind::Value;
+        Read::Parsed(Self { kind, text: is_wanted.then(|| cut(text)) }, beginning.len())
     }
 }
 
@@ -266,7 +266,7 @@ mod tests {
         }
     }
 
-    fn known(kind: Kind, text: Option<&str>, len: usize) -> Read<Element> {
+    fn parsed(kind: Kind, text: Option<&str>, len: usize) -> Read<Element> {
         Read::Parsed(Element { kind, text: text.map(|text| Text::new(text.as_bytes())) }, len)
     }
 
@@ -292,10 +292,10 @@ mod tests {
             (b"PING\r\n", Kind::Inline, Some("PING\r"), 6),
             (b"get k\n", Kind::Inline, Some("get k"), 6),
         ] {
-            assert_eq!(read(bytes, ALL), known(kind, text, len), "{}", bytes.escape_ascii());
+            assert_eq!(read(bytes, ALL), parsed(kind, text, len), "{}", bytes.escape_ascii());
         }
-        assert_eq!(read(b"$5\r\nh", NONE), known(Kind::Value, None, 11));
-        assert_eq!(read(b"+OK\r\n", NONE), known(Kind::Value, None, 5));
+        assert_eq!(read(b"$5\r\nh", NONE), parsed(Kind::Value, None, 11));
+        assert_eq!(read(b"+OK\r\n", NONE), parsed(Kind::Value, None, 5));
     }
 
     /// What is read of an element at once is what is read of it byte by byte.
