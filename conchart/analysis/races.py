@@ -79,7 +79,7 @@ _RACES = f"""
         AND coalesce(requested_at > w_requested_at, true)
         AND began_at < w_stood_at AND coalesce(w_began_at < stood_at, true)
         AND abs(w_began_at - began_at) <= if(name IS NULL, {UNNAMED_NS}, {WINDOW_NS})
-    QUALIFY row_number() OVER (PARTITION BY stream ORDER BY w_asked_at, w_stream) = 1
+    QUALIFY row_number() OVER (PARTITION BY stream ORDER BY w_requested_at, w_stream) = 1
 """
 
 
