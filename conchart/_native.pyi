@@ -164,11 +164,11 @@ def read_log(
         ValueError: There is no such role.
     """
 
-def pair_lines(said: object, seen: object, clock: tuple[int, int, int]) -> object:
+def pair_lines(logged: object, seen: object, clock: tuple[int, int, int]) -> object:
     """Pair the lines of an access log with exchanges.
 
     Args:
-        said: Rows that speak Arrow: ``grp`` (a line and an exchange can be the same only in one group), ``id``,
+        logged: Rows that speak Arrow: ``grp`` (a line and an exchange can be the same only in one group), ``id``,
             ``start_at``, ``end_at`` (on the capture's clock), ``took_ns``, ``bytes``; by group, then as in the file.
         seen: The same of exchanges: ``grp``, ``stream``, ``number``, ``start_at``, ``low_at`` and ``high_at`` (between
             which the response was written), ``bytes``; by group.
@@ -237,14 +237,14 @@ class Crossings:
         """
 
     def steps(
-        self, here: int, there: int, known: list[list[tuple[int, int]]]
+        self, here: int, there: int, given: list[list[tuple[int, int]]]
     ) -> list[tuple[int | None, list[int], list[int], int]]:
         """Find where one of two clocks was set. It needs routes.
 
         Args:
             here: The one place.
             there: The other one.
-            known: Steps of each of the two that are known: from which frame on it shows how much more.
+            given: Steps of each of the two that are known: from which frame on it shows how much more.
 
         Returns:
             Of each step: whether the clock of ``here`` (0) or ``there`` (1) was set, or None if both are possible; at
@@ -263,7 +263,9 @@ class Crossings:
             sets: From which frames on each of the two was set.
         """
 
-    def told(self, streams: object, befores: Sequence[int], clocks: Sequence[Sequence[tuple[int, int, int]]]) -> object:
+    def place_packets(
+        self, streams: object, befores: Sequence[int], clocks: Sequence[Sequence[tuple[int, int, int]]]
+    ) -> object:
         """Give the rows of the table ``place_packets``, which can be read once; ``place`` is its number from 1.
 
         Args:
@@ -275,7 +277,7 @@ class Crossings:
         """
 
 def divide_turns(
-    places: list[str], place_packets: object, stops: object, losses: object, asked: object
+    places: list[str], place_packets: object, stops: object, losses: object, waits: object
 ) -> list[object]:
     """Divide the turns of connections into the parts that hosts and paths have.
 
@@ -286,11 +288,11 @@ def divide_turns(
         stops: Of each connection and place: ``position``; ``tells``: its capture tells of the connection; ``ack_at``;
             both initial sequence numbers; ``at_server`` and ``at_client``, where the place of a proxy alone saw it.
         losses: With ``frame``.
-        asked: Waits of exchanges that share a connection with others: ``stream``, ``exchange``, ``start_at`` and
+        waits: Waits of exchanges that share a connection with others: ``stream``, ``exchange``, ``start_at`` and
             ``end_at``.
 
     Returns:
-        Three batches: parts of turns, with the exchange in ``turn`` where it is the wait of one of those asked;
+        Three batches: parts of turns, with the exchange in ``turn`` where it is one of ``waits``;
             stretches in which a sender waited for acknowledgements; the rows of ``crossings``.
     """
 

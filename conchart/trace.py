@@ -26,7 +26,7 @@ from conchart.files.paths import remove_folder
 from conchart.files.replacing import Named, folder_files, refuse_foreign, refuse_inputs
 from conchart.files.unfinished import Undone
 from conchart.labels.commands import Commands, commands
-from conchart.outputs import form_of, known_suffix, write
+from conchart.outputs import form_of, matching_suffix, write
 from conchart.outputs.options import DrawOptions
 from conchart.reading.knowledge import Knowledge, Vantage
 from conchart.reading.live.growing import Growing
@@ -406,7 +406,7 @@ class Trace(Tables):
         """
         form, name = form_of(path, format), os.fspath(path)
         refuse_inputs([Named(option="write", path=name)], self.inputs)
-        if not force and (suffix := known_suffix(path, form)):
+        if not force and (suffix := matching_suffix(path, form)):
             refuse_foreign(name, suffix, option="write")
         write(self, Path(path), form=form, table=table, options=options or DrawOptions())
 

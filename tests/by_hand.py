@@ -17,10 +17,10 @@ def tables_of(**rows: Iterable[Row]) -> Tables:
     tables.create()
     for table, of_table in rows.items():
         names = TABLE_BY_NAME[table].types
-        told = [dict(row) for row in of_table]
-        unknown = {name for row in told for name in row} - names.keys()
+        records = [dict(row) for row in of_table]
+        unknown = {name for row in records for name in row} - names.keys()
         assert not unknown, f"{table} has no column {sorted(unknown)}"
-        tables.add(table, (tuple(row.get(name) for name in names) for row in told))
+        tables.add(table, (tuple(row.get(name) for name in names) for row in records))
     return tables
 
 

@@ -117,9 +117,9 @@ def logs_of(case: Path) -> dict[str, Any]:
     """Give the access log with which one of our captures is read, as arguments of ``read``; nothing of others."""
     if not (case / "log.json").exists():
         return {}
-    told = json.loads((case / "log.json").read_text(encoding="utf-8"))
-    log = f"{told['log']}={(case / 'access.log').relative_to(ROOT)}"
-    return {"access_logs": [log], "log_formats": [told["format"]] if told["format"] else []}
+    settings = json.loads((case / "log.json").read_text(encoding="utf-8"))
+    log = f"{settings['log']}={(case / 'access.log').relative_to(ROOT)}"
+    return {"access_logs": [log], "log_formats": [settings["format"]] if settings["format"] else []}
 
 
 def places_of(case: Path) -> dict[str, Path]:
@@ -272,20 +272,20 @@ def analysed(trace: Trace, changes: str = "") -> Trace:
 
 
 @pytest.fixture(scope="session")
-def told_story(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def story_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Analyse the story once, for a copy of it costs an eighth: a database with its tables."""
     path = tmp_path_factory.mktemp("story") / "story.duckdb"
     with empty_trace() as trace:
         trace.execute(STORY)
-        analysed(trace).execute(f"ATTACH '{path}' AS told; COPY FROM DATABASE memory TO told; DETACH told")
+        analysed(trace).execute(f"ATTACH '{path}' AS stored; COPY FROM DATABASE memory TO stored; DETACH stored")
     return path
 
 
 @pytest.fixture
-def story(told_story: Path) -> Iterator[Trace]:
+def story(story_file: Path) -> Iterator[Trace]:
     """Two TLS connections to one server, one of them seen from its middle, and an unanswered one over IPv6."""
     database = duckdb.connect(":memory:")
-    database.execute(f"ATTACH '{told_story}' AS told (READ_ONLY); COPY FROM DATABASE told TO memory; DETACH told")
+    database.execute(f"ATTACH '{story_file}' AS stored (READ_ONLY); COPY FROM DATABASE stored TO memory; DETACH stored")
     with Trace(database) as trace:
         trace.commands = commands(["story.pcap"], "")
         yield trace
@@ -349,16 +349,16 @@ def fake_core(monkeypatch: pytest.MonkeyPatch) -> Callable[[Core], None]:
 @pytest.fixture
 def story_core(story: Trace, fake_core: Callable[[Core], None]) -> list[dict[str, object]]:
     """Let ``read`` give the story whatever the file; the list collects what the core was asked for."""
-    asked: list[dict[str, object]] = []
+    calls: list[dict[str, object]] = []
 
     def core(paths: list[str], sink: Callable[[str, object], None], **options: object) -> None:
-        asked.append({"paths": paths, **options})
+        calls.append({"paths": paths, **options})
         for table in ("captures", "connections", "handshakes", "exchanges", "phases", "stalls"):
             owed = ", ".join(TABLE_BY_NAME[table].from_core)
             sink(table, Batch(table, story.sql(f"SELECT {owed} FROM {table}")))
 
     fake_core(core)
-    return asked
+    return calls
 
 
 @pytest.fixture

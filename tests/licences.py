@@ -113,9 +113,9 @@ def of_packages(names: Iterable[str]) -> dict[str, str]:
     return {canonicalize_name(package["Name"]): expression(package["License"]) for package in found}
 
 
-def expression(said: str) -> str:
+def expression(text: str) -> str:
     """Make an expression of what pip-licenses found: one already, or the names of classifiers."""
-    names = [name for name in said.split("; ") if name != "DFSG approved"]
+    names = [name for name in text.split("; ") if name != "DFSG approved"]
     return " AND ".join(SPELLED.get(name, name) for name in names)
 
 
@@ -136,9 +136,9 @@ def required(*extras: str) -> set[str]:
         except PackageNotFoundError:  # Of another system or version of Python.
             continue
         found.add(name)
-        asked = [{"extra": extra} for extra in (*requirement.extras, "")]
+        environments = [{"extra": extra} for extra in (*requirement.extras, "")]
         needed = [Requirement(line) for line in lines]
-        waiting += [each for each in needed if not each.marker or any(map(each.marker.evaluate, asked))]
+        waiting += [each for each in needed if not each.marker or any(map(each.marker.evaluate, environments))]
     return found
 
 

@@ -33,9 +33,11 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a capture with hostile text wherever text can be: SNI, ALPN, certificate, method, target, Host."""
     tls = Tls(version="TLSv1.2", cipher=0xC02F, sni=HOSTILE, alpn=HOSTILE)
     assert len(CERTIFICATE) == len(b"conchart test")
-    said = [Say(who, data.replace(b"conchart test", CERTIFICATE)) for who, data in tls.messages()]
-    assert any(CERTIFICATE in step.data for step in said)
-    encrypted = Talk(steps=[*said, Say("client", application(300)), Say("server", application(900)), Finish("server")])
+    messages = [Say(who, data.replace(b"conchart test", CERTIFICATE)) for who, data in tls.messages()]
+    assert any(CERTIFICATE in step.data for step in messages)
+    encrypted = Talk(
+        steps=[*messages, Say("client", application(300)), Say("server", application(900)), Finish("server")]
+    )
     request = f"GET /{HOSTILE} HTTP/1.1\r\nHost: {HOSTILE}\r\n\r\n".encode()
     response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nServer: " + HOSTILE.encode() + b"\r\n\r\nok"
     plain = Talk(client=("10.0.0.6", 40_000), steps=[Say("client", request), Say("server", response)])

@@ -10,7 +10,7 @@ from tests.licences import ASKED_IN_ITS_OWN_PROCESS, FOR_TESTS, PERMISSIVE, expr
 
 
 @pytest.mark.parametrize(
-    ("said", "fits"),
+    ("terms", "fits"),
     [
         ("MIT OR Apache-2.0", True),
         ("MIT/Apache-2.0", True),
@@ -25,8 +25,8 @@ from tests.licences import ASKED_IN_ITS_OWN_PROCESS, FOR_TESTS, PERMISSIVE, expr
         ("", False),
     ],
 )
-def test_an_expression_fits_when_it_leaves_a_choice_that_does(said: str, fits: bool) -> None:
-    assert permits(said, PERMISSIVE) is fits
+def test_an_expression_fits_when_it_leaves_a_choice_that_does(terms: str, fits: bool) -> None:
+    assert permits(terms, PERMISSIVE) is fits
 
 
 def test_scapy_passes_by_name_and_licence_and_nothing_else_does() -> None:

@@ -58,9 +58,9 @@ def test_requests_are_read_and_answers_timed_by_their_acknowledgement(case: str,
         FROM exchanges JOIN connections USING (stream) WHERE protocol LIKE 'http/%' ORDER BY request_at
     """
     seen = rows(one_side(case, "client", tmp_path), query)
-    known = rows(CAPTURES / case / "input.pcap", query)
-    assert [row[:3] for row in seen] == [row[:3] for row in known]
-    for (*_, size, wait, _), (*_, true_size, true_wait, rtt) in zip(seen, known, strict=True):
+    expected = rows(CAPTURES / case / "input.pcap", query)
+    assert [row[:3] for row in seen] == [row[:3] for row in expected]
+    for (*_, size, wait, _), (*_, true_size, true_wait, rtt) in zip(seen, expected, strict=True):
         assert size - true_size in (0, 1), "the FIN takes a sequence number"
         assert 0 <= wait - true_wait < rtt + 500_000, "the ACK follows the response"
 
@@ -72,9 +72,9 @@ def test_responses_are_read_and_requests_timed_by_their_acknowledgement(case: st
         WHERE protocol LIKE 'http/%' ORDER BY response_at
     """
     seen = rows(one_side(case, "server", tmp_path), query)
-    known = rows(CAPTURES / case / "input.pcap", query)
-    assert [row[:3] for row in seen] == [row[:3] for row in known]
-    for (*_, size, wait), (*_, true_size, true_wait) in zip(seen, known, strict=True):
+    expected = rows(CAPTURES / case / "input.pcap", query)
+    assert [row[:3] for row in seen] == [row[:3] for row in expected]
+    for (*_, size, wait), (*_, true_size, true_wait) in zip(seen, expected, strict=True):
         assert (size, wait) == (None, None) or size == true_size, "unknown, where it came with the response"
         assert wait is None or 0 <= true_wait - wait < 500_000, "the ACK follows the request"
 
@@ -89,8 +89,8 @@ def test_encrypted_turns_are_counted(case: str, side: Side, tmp_path: Path) -> N
     """
     seen = rows(one_side(case, side, tmp_path), query)
     assert all(row[:2] == (True, True) for row in seen)
-    known = rows(CAPTURES / case / "input.pcap", query)
-    assert [row[2] for row in seen] == [row[2] for row in known]
+    expected = rows(CAPTURES / case / "input.pcap", query)
+    assert [row[2] for row in seen] == [row[2] for row in expected]
 
 
 @pytest.mark.parametrize("case", ENCRYPTED)
@@ -100,8 +100,8 @@ def test_handshake_lasts_until_the_client_goes_on(case: str, tmp_path: Path) -> 
         FROM handshakes AS h ORDER BY hello_at
     """
     seen = rows(one_side(case, "client", tmp_path), query)
-    known = rows(CAPTURES / case / "input.pcap", query)
-    for (hello, ready, request), (true_hello, true_ready, true_request) in zip(seen, known, strict=True):
+    expected = rows(CAPTURES / case / "input.pcap", query)
+    for (hello, ready, request), (true_hello, true_ready, true_request) in zip(seen, expected, strict=True):
         assert (hello, request) == (true_hello, true_request)
         assert true_ready <= ready <= (request or ready)
 
@@ -135,10 +135,10 @@ def test_an_acknowledgement_after_missing_packets_tells_no_time(tmp_path: Path) 
     holed = one_side("reverse-proxy/http-page", "client", tmp_path, f"NOT ({between})")
     first, last = rows(holed, "SELECT target, response_at, wait_ns FROM exchanges WHERE stream = 0 ORDER BY number")
     assert first == ("/", None, None)
-    known = rows(CAPTURES / "reverse-proxy/http-page/input.pcap", "SELECT wait_ns FROM exchanges WHERE number = 2")
+    expected = rows(CAPTURES / "reverse-proxy/http-page/input.pcap", "SELECT wait_ns FROM exchanges WHERE number = 2")
     assert last[0] == "/shelf.png"
     assert last[1] is not None
-    assert known[0][0] <= last[2] < known[0][0] + 30 * MS
+    assert expected[0][0] <= last[2] < expected[0][0] + 30 * MS
     (unseen,) = rows(holed, "SELECT start_at, end_at FROM phases WHERE stream = 0 AND kind = 'unseen'")
     assert unseen == rows(holed, "SELECT min(request_at), max(request_at) FROM exchanges WHERE stream = 0")[0]
 

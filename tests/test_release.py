@@ -57,7 +57,7 @@ NEEDED += ("x.dist-info/licenses/conchart/native/THIRD-PARTY.md", "x.data/data/s
 
 
 @pytest.mark.parametrize(
-    ("names", "platform", "said"),
+    ("names", "platform", "message"),
     [
         (NEEDED, "manylinux_2_34_x86_64", "auditwheel finds another platform"),
         (NEEDED[1:], "manylinux_2_17_x86_64", "has no /page/plotly.json"),
@@ -67,7 +67,7 @@ NEEDED += ("x.dist-info/licenses/conchart/native/THIRD-PARTY.md", "x.data/data/s
     ],
 )
 def test_a_wheel_that_is_no_release_is_refused(
-    release: dict[str, Any], tmp_path: Path, names: tuple[str, ...], platform: str, said: str
+    release: dict[str, Any], tmp_path: Path, names: tuple[str, ...], platform: str, message: str
 ) -> None:
     wheel = tmp_path / "conchart.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
@@ -79,8 +79,8 @@ def test_a_wheel_that_is_no_release_is_refused(
         f"#!/bin/sh\necho 'is consistent with the following platform tag:\n\"{platform}\".'\n"
     )
     (tools / "auditwheel").chmod(0o755)
-    if said:
-        with pytest.raises(SystemExit, match=said):
+    if message:
+        with pytest.raises(SystemExit, match=message):
             release["check_wheel"](wheel, "x86_64-unknown-linux-gnu", tools)
     else:
         release["check_wheel"](wheel, "x86_64-unknown-linux-gnu", tools)

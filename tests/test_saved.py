@@ -136,11 +136,11 @@ def test_a_newer_format_is_refused(saved: Path) -> None:
         Trace.load(saved)
 
 
-@pytest.mark.parametrize("kept", [12, 4096, 12288, 20000, 100_000])
-def test_a_file_that_is_cut_is_refused_or_whole(saved: Path, story: Trace, kept: int) -> None:
+@pytest.mark.parametrize("size", [12, 4096, 12288, 20000, 100_000])
+def test_a_file_that_is_cut_is_refused_or_whole(saved: Path, story: Trace, size: int) -> None:
     content = saved.read_bytes()
-    assert kept < len(content)
-    saved.write_bytes(content[:kept])
+    assert size < len(content)
+    saved.write_bytes(content[:size])
     with pytest.raises(CaptureError, match=r"saved\.duckdb: cannot be opened: "):
         Trace.load(saved)
 

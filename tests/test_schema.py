@@ -86,7 +86,7 @@ def test_every_documented_table_exists() -> None:
     assert set(documented()) == {table.name for table in TABLES}
 
 
-TOLD = (
+FURTHER = (
     "http3/retry",
     "udp/dns-before-http",
     "udp/http3",
@@ -185,7 +185,7 @@ def traces(folder: Path) -> Iterator[Trace]:
     for case in ("loss", "firewall", "tunnel"):
         yield conchart.read(places=places_of(ROOT / "captures/places" / case))
     yield from with_logs(folder)
-    for case in TOLD:
+    for case in FURTHER:
         yield conchart.read(*(ROOT / "captures" / case).glob("input.pcap*"), packets=True)
 
 

@@ -46,11 +46,11 @@ def test_the_trace_knows_what_was_chosen() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "told"), [({"filter": "port 1"}, "-f 'port 1'"), ({"start": "1h", "end": "@5"}, "-s 3600 -e @5")]
+    ("choice", "words"), [({"filter": "port 1"}, "-f 'port 1'"), ({"start": "1h", "end": "@5"}, "-s 3600 -e @5")]
 )
-def test_a_choice_of_nothing_says_so_in_the_place_of_praise(tmp_path: Path, choice: dict[str, str], told: str) -> None:
+def test_a_choice_of_nothing_says_so_in_the_place_of_praise(tmp_path: Path, choice: dict[str, str], words: str) -> None:
     with conchart.read(CAPTURE, **choice) as trace:  # type: ignore[arg-type]
         trace.write(tmp_path / "out.txt")
     text = (tmp_path / "out.txt").read_text(encoding="utf-8")
-    assert f"selected nothing: none of 17 packets fits {told}" in text.splitlines()
+    assert f"selected nothing: none of 17 packets fits {words}" in text.splitlines()
     assert "capture complete" not in text

@@ -30,5 +30,5 @@ def test_what_has_no_value_stays_as_it_is() -> None:
 )  # fmt: skip
 def test_what_no_server_answers_asks_nothing(protocol: str, method: str | None, answered: bool) -> None:  # noqa: FBT001
     (kind,) = (row["kind"] for row in PROTOCOLS if row["name"] == protocol)
-    asked = f"SELECT {ASKING} FROM (SELECT ? AS protocol, ? AS kind, ? AS method)"
-    assert duckdb.execute(asked, [protocol, kind, method]).fetchone() == (answered,)
+    query = f"SELECT {ASKING} FROM (SELECT ? AS protocol, ? AS kind, ? AS method)"
+    assert duckdb.execute(query, [protocol, kind, method]).fetchone() == (answered,)

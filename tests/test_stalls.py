@@ -39,7 +39,7 @@ def test_a_meaning_is_one_sentence_without_a_full_stop(stall: StallKind) -> None
 
 
 @pytest.mark.parametrize(
-    ("kind", "detail", "told"),
+    ("kind", "detail", "meaning"),
     [
         ("nagle", "'delayed-ack'", "a small segment waits for a delayed acknowledgement (Nagle)"),
         ("nagle", "'round-trip'", "a small segment waits for an acknowledgement (Nagle)"),
@@ -48,8 +48,8 @@ def test_a_meaning_is_one_sentence_without_a_full_stop(stall: StallKind) -> None
         ("rto", "'spurious'", "an acknowledgement came too late, and its data was retransmitted needlessly"),
     ],
 )
-def test_what_is_said_depends_on_what_was_found(kind: str, detail: str, told: str) -> None:
+def test_what_is_said_depends_on_what_was_found(kind: str, detail: str, meaning: str) -> None:
     with empty_trace() as trace:
         row = f"SELECT '{kind}' AS kind, {detail}::VARCHAR AS detail"
         found = trace.sql(f"SELECT kind, {DETAIL} FROM ({row})").fetchall()
-    assert stall_kind(*found[0]).meaning == told
+    assert stall_kind(*found[0]).meaning == meaning

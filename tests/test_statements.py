@@ -33,9 +33,9 @@ def of(store: str, statements: Statements) -> Trace:
 def test_a_whole_statement_has_its_shape_beside_it(store: str) -> None:
     with of(store, "shape") as shapes, of(store, "full") as whole:
         assert shapes.sql("SELECT DISTINCT shape FROM exchanges").fetchall() == [(None,)]
-        told = shapes.sql("SELECT stream, number, target FROM exchanges ORDER BY ALL").fetchall()
+        rows = shapes.sql("SELECT stream, number, target FROM exchanges ORDER BY ALL").fetchall()
         assert (
-            told == whole.sql("SELECT stream, number, coalesce(shape, target) FROM exchanges ORDER BY ALL").fetchall()
+            rows == whole.sql("SELECT stream, number, coalesce(shape, target) FROM exchanges ORDER BY ALL").fetchall()
         )
         more = whole.sql("SELECT target, shape FROM exchanges WHERE shape IS NOT NULL").fetchall()
         assert more
@@ -82,7 +82,7 @@ def test_findings_about_the_same_query_need_to_know_which_that_is(case: str) -> 
     for statements in STATEMENTS:
         with conchart.read(capture, statements=statements) as trace:
             rows = trace.sql("SELECT finding, count, cost_ns, evidence FROM findings ORDER BY number").fetchall()
-        found[statements] = {rule: told for rule, *told in rows}
+        found[statements] = {rule: facts for rule, *facts in rows}
     assert case in found["shape"]
     assert found["full"][case] == found["shape"][case]
     assert case not in found["off"]
@@ -107,10 +107,10 @@ def test_hostile_and_huge_statements_are_bounded(tmp_path: Path) -> None:
     deep = "SELECT " + "(" * 50_000
     (tmp_path / "input.pcap").write_bytes(Format().write(asking(huge, deep, "SELECT '\x1b[2J<script>'").packets()))
     with conchart.read(tmp_path / "input.pcap", statements="full") as trace:
-        told = trace.sql("SELECT target, shape FROM exchanges ORDER BY number").fetchall()
+        rows = trace.sql("SELECT target, shape FROM exchanges ORDER BY number").fetchall()
         trace.write(tmp_path / "out.html")
-    assert [len(target.encode()) <= 4096 + 3 for target, _ in told] == [True] * 3
-    assert all(target.endswith("…") for target, _ in told[:2])
+    assert [len(target.encode()) <= 4096 + 3 for target, _ in rows] == [True] * 3
+    assert all(target.endswith("…") for target, _ in rows[:2])
     assert "<script>'" not in (tmp_path / "out.html").read_text()
 
 

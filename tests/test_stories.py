@@ -88,8 +88,8 @@ def says_who_waited(screen: str) -> list[str]:
     lines = screen.splitlines()
     assert max(cell_len(line) for line in lines if not TYPED.fullmatch(line)) <= PLAIN_WIDTH
     answer = lines[: lines.index("")]
-    told = [line for line in answer if line.startswith(("serious ", "warning ", "wait "))]
-    assert told or answer[0].startswith("Nobody ")
+    entries = [line for line in answer if line.startswith(("serious ", "warning ", "wait "))]
+    assert entries or answer[0].startswith("Nobody ")
     assert not re.search(r"\b(None|nan|inf)\b| \(\)| [,;]", screen)
     return lines
 

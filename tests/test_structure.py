@@ -67,13 +67,13 @@ def modules() -> dict[str, Path]:
 
 def imports(module: str) -> Iterator[str]:
     """Give what a module imports, wherever it does: inside functions and for types alone, too."""
-    known = {*modules(), "conchart._native"}
+    names = {*modules(), "conchart._native"}
     for node in ast.walk(ast.parse(modules()[module].read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in known)
+            yield from (alias.name for alias in node.names if alias.name in names)
         elif isinstance(node, ast.ImportFrom):
-            inner = {f"{node.module}.{alias.name}" for alias in node.names} & known
-            yield from inner or {node.module or ""} & known
+            inner = {f"{node.module}.{alias.name}" for alias in node.names} & names
+            yield from inner or {node.module or ""} & names
 
 
 def stage(module: str) -> int:

@@ -98,8 +98,8 @@ def test_a_batch_that_has_not_exactly_the_columns_that_the_core_owes_is_refused(
 
 def phases_whose_kind_is(kind: str) -> Batch:
     """Make three phases of three streams; what the core says of ``kind`` may be of any type."""
-    told = {"stream": "i::INTEGER", "kind": kind, "start_at": f"{T0}::BIGINT"}
-    columns = (f"{told.get(name, 'NULL')} AS {name}" for name in TABLE_BY_NAME["phases"].from_core)
+    columns_by_name = {"stream": "i::INTEGER", "kind": kind, "start_at": f"{T0}::BIGINT"}
+    columns = (f"{columns_by_name.get(name, 'NULL')} AS {name}" for name in TABLE_BY_NAME["phases"].from_core)
     return Batch("phases", duckdb.sql(f"SELECT {', '.join(columns)} FROM range(3) r(i)"))
 
 
@@ -187,12 +187,12 @@ def test_read_hands_every_choice_to_the_core(story_core: list[dict[str, object]]
         packets=True,
         progress=lambda *p: seen.append(p),
     ).close()
-    asked = story_core[0]
-    assert asked["paths"] == ["a.pcap", "b.pcap"]
-    assert (asked["start"], asked["start_relative"]) == (1_500_000_000, True)
-    assert (asked["end"], asked["end_relative"]) == (T0, False)
-    assert (asked["count"], asked["detailed"], asked["explained"]) == (7, None, None)
-    compile_filter, progress = asked["compile_filter"], asked["progress"]
+    call = story_core[0]
+    assert call["paths"] == ["a.pcap", "b.pcap"]
+    assert (call["start"], call["start_relative"]) == (1_500_000_000, True)
+    assert (call["end"], call["end_relative"]) == (T0, False)
+    assert (call["count"], call["detailed"], call["explained"]) == (7, None, None)
+    compile_filter, progress = call["compile_filter"], call["progress"]
     assert callable(compile_filter)
     assert compile_filter(1)[-1] == (6, 0, 0, 0)
     assert callable(progress)
@@ -315,7 +315,7 @@ def test_of_a_large_capture_only_packets_that_tell_of_trouble_are_kept_unless_al
     path = ROOT / "captures" / "crafted" / case / "input.pcap"
     trouble = "mark IN ('retransmit', 'out_of_order', 'gap', 'zero_window')"
     with conchart.read(path) as brief, conchart.read(path, packets=True) as whole:
-        kept = brief.sql("FROM packets ORDER BY frame").fetchall()
-        assert kept == whole.sql(f"FROM packets WHERE {trouble} ORDER BY frame").fetchall()
-        assert len(whole.sql("FROM packets").fetchall()) > len(kept)
-        assert bool(kept) == (case != "refused")
+        rows = brief.sql("FROM packets ORDER BY frame").fetchall()
+        assert rows == whole.sql(f"FROM packets WHERE {trouble} ORDER BY frame").fetchall()
+        assert len(whole.sql("FROM packets").fetchall()) > len(rows)
+        assert bool(rows) == (case != "refused")

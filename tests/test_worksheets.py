@@ -131,11 +131,11 @@ def test_every_figure_of_a_key_has_its_source(lesson: str) -> None:
     """A table that is generated, a capture and SQL, or a reason why no capture tells it; and no source is left over."""
     generated = " ".join(GENERATED.findall((ROOT / SCRIPT.LESSONS[lesson]).read_text(encoding="utf-8")))
     numbers = set(re.findall(r"\d[\d,]*(?:\.\d+)?", generated))
-    said = figures_of(lesson)
+    answered = figures_of(lesson)
     held = {figure for figure, _, _ in FIGURES.get(lesson, [])}
     given = {figure for figures in GIVEN.get(lesson, {}).values() for figure in figures}
-    assert {figure for figure in said - held - given if figure.split()[0] not in numbers} == set()
-    assert (held | given) - said == set(), "sources of figures that no answer has any more"
+    assert {figure for figure in answered - held - given if figure.split()[0] not in numbers} == set()
+    assert (held | given) - answered == set(), "sources of figures that no answer has any more"
 
 
 @pytest.mark.parametrize(

@@ -65,14 +65,14 @@ def texts(package: dict[str, Any]) -> dict[str, str]:
 def listed() -> str:
     """Write the list: names and licences first, then each text once."""
     found = crates()
-    known: dict[str, list[str]] = {}
+    packages_by_text: dict[str, list[str]] = {}
     for package in found:
         for name, text in texts(package).items():
-            known.setdefault(text, []).append(f"{package['name']} {package['version']} ({name})")
+            packages_by_text.setdefault(text, []).append(f"{package['name']} {package['version']} ({name})")
     lines = ["# Licences of what a wheel of conchart contains beside conchart", ""]
     lines += [f"- {package['name']} {package['version']}: {package['license']}" for package in found]
     lines += [f"- {BASIC} {VERSION}: MIT (its notice is in the script that every page carries)", ""]
-    for number, (text, of) in enumerate(sorted(known.items(), key=lambda item: item[1][0]), 1):
+    for number, (text, of) in enumerate(sorted(packages_by_text.items(), key=lambda item: item[1][0]), 1):
         lines += [f"## Text {number}: {', '.join(of)}", "", *(f"    {line}".rstrip() for line in text.split("\n")), ""]
     return "\n".join(lines)
 

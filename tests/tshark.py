@@ -39,15 +39,15 @@ def ask(arguments: Sequence[str | Path], timeout: float = 300) -> str:
     Raises:
         TsharkError: It failed, and printed nothing.
     """
-    kept = CACHE / _digest(arguments)
-    if kept.exists():
-        return zlib.decompress(kept.read_bytes()).decode()
+    cached = CACHE / _digest(arguments)
+    if cached.exists():
+        return zlib.decompress(cached.read_bytes()).decode()
     text = _run(arguments, timeout)
     CACHE.mkdir(parents=True, exist_ok=True)
     # Written whole or not at all: other processes of pytest ask at the same time.
     with tempfile.NamedTemporaryFile(dir=CACHE, delete=False) as file:
         file.write(zlib.compress(text.encode()))
-    Path(file.name).replace(kept)
+    Path(file.name).replace(cached)
     return text
 
 
@@ -68,8 +68,8 @@ def _digest(arguments: Sequence[str | Path]) -> str:
     for argument in arguments:
         word = str(argument)
         path = Path(word.removeprefix(KEYLOG))
-        known = hashlib.sha256(path.read_bytes()).digest() if path.is_file() else word.encode()
-        whole.update(hashlib.sha256(KEYLOG.encode() * word.startswith(KEYLOG) + known).digest())
+        content = hashlib.sha256(path.read_bytes()).digest() if path.is_file() else word.encode()
+        whole.update(hashlib.sha256(KEYLOG.encode() * word.startswith(KEYLOG) + content).digest())
     return whole.hexdigest()
 
 

@@ -27,8 +27,8 @@ _MAY_BE = f"""
 # An attempt that was refused or never answered is over when it ends, a connection without requests once it was opened.
 # A resolver, and protocols that are not read, accept nothing that others could be made for. A greeting is waited for
 # since the connection was opened: a server may look up its client's name before it.
-_ASKED = f"""
-    CREATE OR REPLACE TEMP TABLE asked_there AS
+_REQUESTS = f"""
+    CREATE OR REPLACE TEMP TABLE requests_there AS
     WITH clients AS (SELECT address AS client_ip, node AS asker FROM nodes WHERE port IS NULL),
     accepting AS (SELECT address AS server_ip, port AS server_port, node AS accepter FROM nodes WHERE port IS NOT NULL),
     ends AS (
@@ -58,7 +58,7 @@ _ASKED = f"""
 """
 
 _OPEN = """
-    UPDATE asked_there SET until_at = shared.until_at
+    UPDATE requests_there SET until_at = shared.until_at
     FROM (
         SELECT stream, exchange, max(until_at) OVER (PARTITION BY stream, before) AS until_at
         FROM (
@@ -67,8 +67,8 @@ _OPEN = """
                 SELECT *, start_at > max(until_at) OVER (
                     PARTITION BY stream ORDER BY start_at, exchange
                     ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS begins
-                FROM asked_there WHERE is_wait AND inferred))) AS shared
-    WHERE asked_there.stream = shared.stream AND asked_there.exchange = shared.exchange
+                FROM requests_there WHERE is_wait AND inferred))) AS shared
+    WHERE requests_there.stream = shared.stream AND requests_there.exchange = shared.exchange
 """
 """Of requests that share a connection under TLS without keys, nobody knows which one a response answers.
 
@@ -81,18 +81,18 @@ _HELD = """
     CREATE OR REPLACE TEMP TABLE held_there AS
     WITH waits AS (
         SELECT accepter AS machine, NULL AS front, start_at, until_at, stream, exchange
-        FROM asked_there WHERE is_wait AND asker <> accepter
-            AND accepter IN (SELECT asker FROM asked_there WHERE asker <> accepter)
+        FROM requests_there WHERE is_wait AND asker <> accepter
+            AND accepter IN (SELECT asker FROM requests_there WHERE asker <> accepter)
         UNION ALL
         SELECT accepter, endpoint, start_at, until_at, stream, exchange
-        FROM asked_there WHERE is_wait AND endpoint IN (SELECT front FROM paired_there)),
+        FROM requests_there WHERE is_wait AND endpoint IN (SELECT front FROM paired_there)),
     longest AS (
         SELECT machine, coalesce(front, 0) AS front, start_at, wait AS last,
             max(wait) OVER (PARTITION BY machine, front ORDER BY start_at ROWS UNBOUNDED PRECEDING) AS wait
         FROM (SELECT *, {'until_at': until_at, 'stream': stream, 'exchange': exchange} AS wait FROM waits)),
     backs AS (
         SELECT stream, exchange, asker AS machine, coalesce(front, 0) AS front, start_at, end_at
-        FROM asked_there LEFT JOIN paired_there USING (endpoint)
+        FROM requests_there LEFT JOIN paired_there USING (endpoint)
         WHERE front_stream IS NULL AND (asker <> accepter OR front IS NOT NULL))
     SELECT stream, exchange, held.stream AS front_stream, held.exchange AS front_exchange
     FROM (
@@ -104,7 +104,7 @@ _HELD = """
 _PAIRED = """
     CREATE OR REPLACE TEMP TABLE paired_there AS
     SELECT backs.endpoint, mode(fronts.endpoint) AS front
-    FROM asked_there backs JOIN asked_there fronts
+    FROM requests_there backs JOIN requests_there fronts
         ON fronts.stream = backs.front_stream AND fronts.exchange = backs.front_exchange
     WHERE backs.endpoint <> fronts.endpoint GROUP BY ALL
 """
@@ -112,16 +112,16 @@ _PAIRED = """
 
 _DECIDE = f"""
     INSERT INTO on_behalf BY NAME
-    WITH told AS (
-        SELECT asked_there.* EXCLUDE (front_stream, front_exchange),
-            coalesce(asked_there.front_stream, held_there.front_stream) AS front_stream,
-            coalesce(asked_there.front_exchange, held_there.front_exchange) AS front_exchange,
-            asked_there.front_stream IS NOT NULL AS linked
-        FROM asked_there LEFT JOIN held_there USING (stream, exchange)),
+    WITH resolved AS (
+        SELECT requests_there.* EXCLUDE (front_stream, front_exchange),
+            coalesce(requests_there.front_stream, held_there.front_stream) AS front_stream,
+            coalesce(requests_there.front_exchange, held_there.front_exchange) AS front_exchange,
+            requests_there.front_stream IS NOT NULL AS linked
+        FROM requests_there LEFT JOIN held_there USING (stream, exchange)),
     weighed AS (
         SELECT *, 2 * count(front_stream) OVER pair >= count(*) OVER pair AS mostly,
             row_number() OVER (PARTITION BY stream ORDER BY exchange) = 1 AS first
-        FROM told WINDOW pair AS (PARTITION BY asker, endpoint)),
+        FROM resolved WINDOW pair AS (PARTITION BY asker, endpoint)),
     made AS (
         SELECT stream, exchange, first, front_stream, front_exchange, if(linked, 'link', 'time') AS method
         FROM weighed WHERE front_stream IS NOT NULL AND (linked AND sure OR mostly) OR mostly AND exchange = {OPENING})
@@ -130,7 +130,7 @@ _DECIDE = f"""
     FROM made
 """
 
-FORGET = "; ".join(f"DROP TABLE IF EXISTS {table}" for table in ("asked_there", "paired_there", "held_there"))
+FORGET = "; ".join(f"DROP TABLE IF EXISTS {table}" for table in ("requests_there", "paired_there", "held_there"))
 """SQL that drops what ``find_behalf`` leaves."""
 
 
@@ -138,5 +138,5 @@ def find_behalf(tables: Tables) -> None:
     """Fill ``on_behalf``. A connection belongs to whom its first request does, without requests to whom most do."""
     ((may_be, inferred),) = tables.fetch(_MAY_BE)
     if may_be:
-        for statement in (_ASKED, *[_OPEN] * inferred, _PAIRED, _HELD, _DECIDE):
+        for statement in (_REQUESTS, *[_OPEN] * inferred, _PAIRED, _HELD, _DECIDE):
             tables.execute(statement)

@@ -59,7 +59,7 @@ _HEADERS = f"""
         SELECT * EXCLUDE (from_tunnel, to_tunnel) FROM hops
         WHERE from_frame IS NOT NULL AND to_frame IS NOT NULL AND (from_ttl <> to_ttl OR from_tos <> to_tos)
             AND stream NOT IN (FROM unlike)),
-    told AS (
+    fields AS (
         SELECT * EXCLUDE (from_ttl, to_ttl, from_tos, to_tos, field), field.*
         FROM (SELECT *, unnest([
                 {{'field': 'ttl', 'before': from_ttl::VARCHAR, 'after': to_ttl::VARCHAR}},
@@ -68,7 +68,7 @@ _HEADERS = f"""
             FROM alike))
     SELECT stream, from_place, to_place, sender, field, before, after, sum(packets)::BIGINT AS packets,
         min(from_frame) AS from_frame, arg_min(to_frame, from_frame) AS to_frame
-    FROM told WHERE before <> after GROUP BY ALL
+    FROM fields WHERE before <> after GROUP BY ALL
 """
 
 # Numbers: https://www.iana.org/assignments/tcp-parameters
@@ -85,17 +85,17 @@ _OPTIONS = f"""
     valued AS (
         SELECT begun.*, unnest([
             {{'field': 'mss', 'before': from_mss::VARCHAR, 'after': to_mss::VARCHAR}},
-            {{'field': 'window_scale', 'before': from_scale::VARCHAR, 'after': to_scale::VARCHAR}}]) AS told
+            {{'field': 'window_scale', 'before': from_scale::VARCHAR, 'after': to_scale::VARCHAR}}]) AS change
         FROM begun),
     others AS (
         SELECT * EXCLUDE (kind), {{'field': {_NAMES}, 'before': if(list_contains(had, kind), 'present', NULL),
-            'after': if(list_contains(has, kind), 'present', NULL)}} AS told
+            'after': if(list_contains(has, kind), 'present', NULL)}} AS change
         FROM (SELECT begun.*, unnest(list_distinct(list_concat(had, has))) AS kind FROM begun)
         WHERE kind NOT IN ('', '2', '3'))
-    SELECT stream, from_place, to_place, sender, told.field AS field, told.before AS before, told.after AS after,
+    SELECT stream, from_place, to_place, sender, change.field AS field, change.before AS before, change.after AS after,
         count(*) AS packets, min(from_frame) AS from_frame, arg_min(to_frame, from_frame) AS to_frame
     FROM (FROM valued UNION ALL BY NAME FROM others)
-    WHERE told.before IS DISTINCT FROM told.after GROUP BY ALL
+    WHERE change.before IS DISTINCT FROM change.after GROUP BY ALL
 """
 
 _ENDS = f"""
@@ -112,17 +112,17 @@ _ENDS = f"""
                 {{'sender': 'client', 'field': 'isn', 'before': one.isn_client::VARCHAR,
                     'after': other.isn_client::VARCHAR}},
                 {{'sender': 'server', 'field': 'isn', 'before': other.isn_server::VARCHAR,
-                    'after': one.isn_server::VARCHAR}}]) AS told
+                    'after': one.isn_server::VARCHAR}}]) AS change
         FROM {_NEIGHBOURS}
         WHERE (one.client_ip, one.client_port, one.server_ip, one.server_port, one.isn_client, one.isn_server)
             IS DISTINCT FROM (other.client_ip, other.client_port, other.server_ip, other.server_port,
                 other.isn_client, other.isn_server))
-    SELECT stream, if(told.sender = 'client', from_place, to_place) AS from_place,
-        if(told.sender = 'client', to_place, from_place) AS to_place, told.sender AS sender, told.field AS field,
-        told.before AS before, told.after AS after, 1 AS packets,
-        if(told.sender = 'client', from_frame, to_frame) AS from_frame,
-        if(told.sender = 'client', to_frame, from_frame) AS to_frame
-    FROM ends WHERE told.before <> told.after
+    SELECT stream, if(change.sender = 'client', from_place, to_place) AS from_place,
+        if(change.sender = 'client', to_place, from_place) AS to_place, change.sender AS sender, change.field AS field,
+        change.before AS before, change.after AS after, 1 AS packets,
+        if(change.sender = 'client', from_frame, to_frame) AS from_frame,
+        if(change.sender = 'client', to_frame, from_frame) AS to_frame
+    FROM ends WHERE change.before <> change.after
 """
 
 # What a place saw in a tunnel, and its neighbour outside of it or in another one.
@@ -189,13 +189,13 @@ _OF_PROXIES = """
             SELECT paths.* FROM paths JOIN places_of ON places_of.stream = paths.stream AND last_place = place) front
             ON front.client_ip = announced_ip AND front.client_port = announced_port AND front.stream <> back.stream
         WHERE announced_ip IS NOT NULL),
-    told AS (
+    changed AS (
         SELECT * EXCLUDE (same), if(coalesce(same, false), 'tls_passed_through', 'tls') AS field FROM both_sides
         UNION ALL BY NAME
         SELECT *, 'proxy_header' AS field FROM announced)
     SELECT stream, from_place, to_place, 'client' AS sender, field, before, after, count(*) AS packets,
         min(from_frame) AS from_frame, min(to_frame) AS to_frame
-    FROM told GROUP BY ALL
+    FROM changed GROUP BY ALL
 """
 
 _OVERTAKEN = """

@@ -29,8 +29,8 @@ _CHECKS = f"""
     WITH ends AS (
         SELECT stream, client_ip, server_ip, server_port, if(syn_ack_at IS NULL, NULL, syn_at) AS syn_at
         FROM connections WHERE transport = 'tcp' AND {ANSWERED} AND {MISSING} = 0 AND NOT ({ONE_SIDED})),
-    told AS (
-        SELECT stream, number AS exchange, request_at AS asked_at, {_HEALTHY} AS healthy,
+    candidates AS (
+        SELECT stream, number AS exchange, request_at AS requested_at, {_HEALTHY} AS healthy,
             hash(client_ip, server_ip, server_port, method, {STATED}) AS alike
         FROM exchanges JOIN ends USING (stream) WHERE {ASKING} AND {_CHECKING}
         UNION ALL
@@ -39,11 +39,13 @@ _CHECKS = f"""
             AND stream NOT IN (SELECT stream FROM handshakes WHERE version IS NOT NULL OR outcome IS NOT NULL)),
     even AS (
         SELECT alike
-        FROM (SELECT alike, asked_at - lag(asked_at) OVER (PARTITION BY alike ORDER BY asked_at) AS gap_ns FROM told)
+        FROM (
+            SELECT alike, requested_at - lag(requested_at) OVER (PARTITION BY alike ORDER BY requested_at) AS gap_ns
+            FROM candidates)
         GROUP BY alike
         HAVING count(gap_ns) >= $probe_least AND avg(gap_ns) >= $probe_period_ns
             AND stddev_pop(gap_ns) < $probe_spread * avg(gap_ns))
-    SELECT stream, exchange FROM told SEMI JOIN even USING (alike) WHERE healthy
+    SELECT stream, exchange FROM candidates SEMI JOIN even USING (alike) WHERE healthy
 """
 
 

@@ -24,24 +24,24 @@ _LOGGED = f"""
     backs AS (
         SELECT front_stream AS stream, front_exchange AS number, back_stream, back_exchange, linked.confidence,
             back.request_at AS sent_at, back.response_at AS answered_at, back.response_done_at AS received_at,
-            syn_at AS asked_at, coalesce(ready_at, ack_at) AS set_up_at, back_exchange = 0 AS is_first
+            syn_at AS back_syn_at, coalesce(ready_at, ack_at) AS set_up_at, back_exchange = 0 AS is_first
         FROM linked JOIN exchanges back ON back_stream = back.stream AND back_exchange = back.number
         JOIN connections ON connections.stream = back_stream LEFT JOIN ready ON ready.stream = back_stream
         -- Of several attempts, the last one was answered.
         QUALIFY row_number() OVER (PARTITION BY front_stream, front_exchange ORDER BY back.request_at DESC) = 1),
     fronts AS (
         SELECT exchanges.stream, exchanges.number, back_stream, back_exchange, backs.confidence, sent_at, answered_at,
-            received_at, asked_at, set_up_at, {MULTIPLEXED} AS multiplexed,
+            received_at, back_syn_at, set_up_at, {MULTIPLEXED} AS multiplexed,
             request_at, request_done_at, response_done_at, coalesce(body_at, request_done_at) AS headed_at, inferred,
             ack_at, coalesce(ready_at, ack_at) AS ready_at,
             -- A log ends when the kernel has the last byte: not before the proxy has it.
             greatest(response_at, received_at) AS written_at,
-            coalesce(is_first AND asked_at >= request_at, false) AS opened
+            coalesce(is_first AND back_syn_at >= request_at, false) AS opened
         FROM exchanges JOIN connections USING (stream) JOIN proxies USING (server_ip, server_port)
         LEFT JOIN ready USING (stream) LEFT JOIN backs USING (stream, number)
         WHERE protocol <> 'tls'),
     instants AS (
-        SELECT *, if(opened, asked_at, sent_at) AS started_at, if(opened, set_up_at, sent_at) AS connected_at,
+        SELECT *, if(opened, back_syn_at, sent_at) AS started_at, if(opened, set_up_at, sent_at) AS connected_at,
             lag(coalesce(written_at, response_done_at)) OVER (PARTITION BY stream ORDER BY number) AS before_at
         FROM fronts)
     SELECT stream, number AS exchange, back_stream, back_exchange, confidence, opened,

@@ -51,7 +51,7 @@ _EXCHANGES = f"""
         SELECT stream, dense_rank() OVER (ORDER BY server_ip, server_port, transport)::INTEGER AS endpoint,
             transport, closed_at, opened_at, ack_at, concat(server_ip, ':', server_port) AS server FROM connections),
     hellos AS (SELECT stream, hello_at, ready_at FROM handshakes WHERE number = 0),
-    asked AS (
+    requested AS (
         SELECT e.stream, e.number, request_at, coalesce(request_done_at, request_at) AS request_done_at, response_at,
             response_done_at, outcome, request_bytes, response_bytes, status, {_OPENS} AS opens,
             CASE WHEN {_OPENS} THEN hash(coalesce(e.host, e.target)) WHEN target IS NOT NULL THEN hash(method, {_PATH})
@@ -72,13 +72,13 @@ _EXCHANGES = f"""
             NULL::UBIGINT[] AS ids, 1.0::DOUBLE AS confidence, true AS first,
             NULL::INTEGER AS dialect, NULL::UBIGINT AS shape, false AS starts, NULL::INTEGER AS turn
         FROM ends
-        WHERE EXISTS (FROM asked WHERE opens) AND transport = 'tcp'
+        WHERE EXISTS (FROM requested WHERE opens) AND transport = 'tcp'
             AND stream IN (FROM (SELECT stream FROM sides WHERE opened_by IS NOT NULL)))
     SELECT stream, number, accepted_by, opened_by, endpoint, through, opens,
         request_at, request_done_at, response_at, response_done_at, {CAUSES_UNTIL} AS closed_at, first,
         opened_at, ack_at AS connected_at, hello_at, ready_at,
         request_bytes, response_bytes, target, kind, status, ids, confidence, dialect, shape, starts, turn
-    FROM (FROM asked UNION ALL BY NAME FROM openings)
+    FROM (FROM requested UNION ALL BY NAME FROM openings)
     JOIN sides USING (stream) JOIN ends USING (stream) LEFT JOIN hellos USING (stream)
     WHERE number IS NOT NULL OR opened_by IS NOT NULL
     ORDER BY request_at, stream, number"""

@@ -18,7 +18,7 @@ MOST_NS = 30_000_000_000
 
 _ABANDONED = f"""
     CREATE OR REPLACE TEMP TABLE abandoned AS
-    WITH asked AS (
+    WITH queries AS (
         SELECT stream, number, client_ip, lower(dns_name) AS name, request_at, opened_at, closed_at,
             state = 'unanswered' AND response_at IS NULL AS silent, lead(stream) OVER same AS again_stream,
             lead(request_at) OVER same AS again_at, lead(request_frame) OVER same AS again_frame
@@ -29,7 +29,7 @@ _ABANDONED = f"""
     left_alone AS (
         SELECT stream, client_ip, min(name) AS name, min(number) AS exchange, any_value(opened_at) AS opened_at,
             max(again_at) AS until_at, arg_max(again_frame, again_at) AS until_frame
-        FROM asked
+        FROM queries
         WHERE silent AND again_stream <> stream AND again_at - closed_at BETWEEN {LEAST_NS} AND {MOST_NS}
         GROUP BY stream, client_ip)
     FROM left_alone

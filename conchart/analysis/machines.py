@@ -57,9 +57,10 @@ _THROUGH = f"""
         WHERE f.stream <> b.stream AND b.opened_at <= f.closed_at
         QUALIFY row_number() OVER (PARTITION BY b.stream ORDER BY f.opened_at DESC, f.stream DESC) = 1),
     asking AS (
-        SELECT stream, client_ip, server_ip, server_port, opened_at, closed_at, asked_at, bytes_client, bytes_server,
-            least(bytes_client, bytes_server) AS fewer, greatest(bytes_client, bytes_server) AS more
-        FROM connections JOIN (SELECT stream, min(request_at) AS asked_at FROM exchanges GROUP BY stream) USING (stream)
+        SELECT stream, client_ip, server_ip, server_port, opened_at, closed_at, requested_at, bytes_client,
+            bytes_server, least(bytes_client, bytes_server) AS fewer, greatest(bytes_client, bytes_server) AS more
+        FROM connections
+        JOIN (SELECT stream, min(request_at) AS requested_at FROM exchanges GROUP BY stream) USING (stream)
         WHERE least(bytes_client, bytes_server) >= 64),
     alike AS (
         SELECT *, row_number() OVER (PARTITION BY server_ip, fewer, more ORDER BY opened_at, stream) AS place
@@ -70,7 +71,7 @@ _THROUGH = f"""
         SELECT f.stream AS front_stream, b.stream AS back_stream
         FROM (SELECT *, unnest(range(place - {MOST_HANDED}, place + {MOST_HANDED + 1})) AS other FROM alike) b
         JOIN alike f ON f.server_ip = b.server_ip AND f.fewer = b.fewer AND f.more = b.more AND f.place = b.other
-        WHERE f.asked_at < b.asked_at AND f.server_port <> b.server_port AND f.bytes_client = b.bytes_server
+        WHERE f.requested_at < b.requested_at AND f.server_port <> b.server_port AND f.bytes_client = b.bytes_server
             AND f.opened_at <= b.closed_at AND b.opened_at <= f.closed_at AND b.client_ip <> f.client_ip
         QUALIFY row_number() OVER (PARTITION BY b.stream ORDER BY abs(f.opened_at - b.opened_at), f.stream) = 1),
     pairs AS (
@@ -120,7 +121,7 @@ _SAME = f"""
     ANTI JOIN (
         SELECT capture, server_ip AS address FROM connections WHERE local_end = 'client'
         UNION SELECT capture, client_ip FROM connections WHERE local_end = 'server') elsewhere USING (capture, address)
-    WHERE address NOT IN (SELECT unnest($known::VARCHAR[]))
+    WHERE address NOT IN (SELECT unnest($declared::VARCHAR[]))
     WINDOW capturing AS (PARTITION BY capture)
     QUALIFY bool_or(opens) OVER capturing AND NOT bool_and(opens) OVER capturing
     -- What is handed through was accepted and opened by one machine.
@@ -145,20 +146,20 @@ _SAME = f"""
 """Pairs of addresses that are one machine, with what says so."""
 
 _STRANGERS = f"""
-    WITH asked AS (
+    WITH requested AS (
         FROM exchanges JOIN connections USING (stream) WHERE request_at IS NOT NULL AND NOT ({TURNS})),
     servers AS (
         SELECT server_ip, list(DISTINCT client_ip) AS clients, min(opened_at) AS from_at, max(closed_at) AS to_at,
             count(*) AS requests
-        FROM asked GROUP BY server_ip),
+        FROM requested GROUP BY server_ip),
     clients AS (
         SELECT client_ip, min(opened_at) AS from_at, max(closed_at) AS to_at, count(*) AS requests
-        FROM asked GROUP BY client_ip)
+        FROM requested GROUP BY client_ip)
     SELECT f.server_ip, b.client_ip
-    FROM (FROM servers WHERE server_ip NOT IN (SELECT client_ip FROM asked)
+    FROM (FROM servers WHERE server_ip NOT IN (SELECT client_ip FROM requested)
           ORDER BY requests DESC, server_ip LIMIT {MOST_STRANGERS}) f
     JOIN (FROM clients
-          WHERE client_ip NOT IN (SELECT server_ip FROM asked) OR client_ip = '::1' OR client_ip LIKE '127.%'
+          WHERE client_ip NOT IN (SELECT server_ip FROM requested) OR client_ip = '::1' OR client_ip LIKE '127.%'
           ORDER BY requests DESC, client_ip LIMIT {MOST_STRANGERS}) b
         ON f.from_at <= b.to_at AND b.from_at <= f.to_at
     -- Who asks a server is not that server.
@@ -167,32 +168,32 @@ _STRANGERS = f"""
 
 _NESTING = f"""
     WITH strangers AS ({_STRANGERS}),
-    asked AS (
+    requested AS (
         SELECT client_ip, server_ip, request_at, coalesce(response_at, {CAUSES_UNTIL}) AS until_at
         FROM exchanges JOIN connections USING (stream) WHERE request_at IS NOT NULL),
     sample AS (
-        SELECT client_ip, request_at, until_at FROM asked SEMI JOIN strangers USING (client_ip)
+        SELECT client_ip, request_at, until_at FROM requested SEMI JOIN strangers USING (client_ip)
         QUALIFY (row_number() OVER (PARTITION BY client_ip ORDER BY request_at) - 1)
             % greatest(1, count(*) OVER (PARTITION BY client_ip) // {MOST_COMPARED}) = 0),
     -- An exchange lies within a wait if the longest of those that began before it has not ended when it ends.
     waits AS (
         SELECT server_ip, request_at, max(until_at) OVER (PARTITION BY server_ip ORDER BY request_at) AS until_at
-        FROM asked SEMI JOIN strangers USING (server_ip)),
-    placed AS (SELECT server_ip, client_ip, request_at + {SKEW_NS} AS asked_at, until_at - {SKEW_NS} AS until_at
+        FROM requested SEMI JOIN strangers USING (server_ip)),
+    placed AS (SELECT server_ip, client_ip, request_at + {SKEW_NS} AS requested_at, until_at - {SKEW_NS} AS until_at
         FROM strangers JOIN sample USING (client_ip))
     SELECT placed.server_ip, client_ip
-    FROM placed ASOF LEFT JOIN waits ON placed.server_ip = waits.server_ip AND asked_at >= waits.request_at
+    FROM placed ASOF LEFT JOIN waits ON placed.server_ip = waits.server_ip AND requested_at >= waits.request_at
     GROUP BY ALL HAVING avg(coalesce(placed.until_at <= waits.until_at, false)::INTEGER) >= {LEAST_NESTED}
     ORDER BY ALL"""
 """Those of them where what the client asks lies within what the server was asked."""
 
 _NESTED = f"""
-    WITH asked AS (
+    WITH requested AS (
         SELECT request_at, coalesce(response_at, {CAUSES_UNTIL}) AS until_at,
             row_number() OVER (ORDER BY request_at) AS place
         FROM exchanges JOIN connections USING (stream) WHERE client_ip = $client AND request_at IS NOT NULL),
     sample AS (
-        SELECT * FROM asked
+        SELECT * FROM requested
         QUALIFY (place - 1) % greatest(1, (count(*) OVER ()) // {MOST_COMPARED}) = 0),
     waits AS (
         SELECT request_at, until_at, max(until_at) OVER so_far AS longest_at, row_number() OVER so_far AS place
@@ -219,7 +220,7 @@ _NESTED = f"""
     SELECT count(*) FILTER (shift = 0), avg(nested::INTEGER) FILTER (shift = 0),
         avg(nested::INTEGER) FILTER (shift <> 0),
         median(after_ns) FILTER (shift = 0), median(after_ns) FILTER (shift <> 0),
-        (SELECT count(*) FROM asked) / (SELECT count(*) FROM waits)
+        (SELECT count(*) FROM requested) / (SELECT count(*) FROM waits)
     FROM held"""
 """How many of a client's exchanges lie within waits of a server's clients, and how many would if they were moved in
 time: that is chance."""
@@ -249,19 +250,19 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> No
     tables.execute(_THROUGH if endpoints > 1 else _NOTHING_THROUGH)
     union = _Union()
     given = [sorted(proxy) for proxy in proxies]
-    known = {address for proxy in given for address in proxy}
+    declared = {address for proxy in given for address in proxy}
     for proxy in given:
         for address in proxy:
             union.join(proxy[0], address, "given", 1.0)
-    for method, confidence, one, other in _same(tables, known) if endpoints > 1 else ():
+    for method, confidence, one, other in _same(tables, declared) if endpoints > 1 else ():
         union.join(one, other, method, confidence)
-    if strangers := list(_nested(tables, known | union.addresses())) if endpoints > 1 else []:
-        asked: dict[str, set[str]] = {}
+    if strangers := list(_nested(tables, declared | union.addresses())) if endpoints > 1 else []:
+        servers_of: dict[str, set[str]] = {}
         for client, server in tables.fetch("SELECT DISTINCT client_ip, server_ip FROM connections"):
-            asked.setdefault(client, set()).add(server)
+            servers_of.setdefault(client, set()).add(server)
         for stranger in strangers:
             taken = union.has(stranger.server) or union.has(stranger.client)
-            if not taken and not stranger.asks_itself(asked, union):
+            if not taken and not stranger.asks_itself(servers_of, union):
                 union.join(stranger.server, stranger.client, "time", stranger.confidence)
     for (address,) in tables.fetch("SELECT server_ip FROM connections INTERSECT SELECT client_ip FROM connections"):
         union.join(address, address, None, 1.0)
@@ -281,37 +282,37 @@ class _Stranger:
     client: str
     confidence: float
 
-    def asks_itself(self, asked: Mapping[str, set[str]], union: "_Union") -> bool:
+    def asks_itself(self, servers_of: Mapping[str, set[str]], union: "_Union") -> bool:
         """Say whether what the client asks leads to the server: then these are the two ends of a chain."""
         queue, seen = [self.client], {self.client}
         for address in queue:  # grows while it is walked
-            reached = {server for other in union.machine_of(address) for server in asked.get(other, ())} - seen
+            reached = {server for other in union.machine_of(address) for server in servers_of.get(other, ())} - seen
             seen |= reached
             queue += reached
         return self.server in seen
 
 
-def _same(tables: Tables, known: set[str]) -> Iterator[tuple[str, float, str, str]]:
+def _same(tables: Tables, declared: set[str]) -> Iterator[tuple[str, float, str, str]]:
     """Give what says of two addresses, of which nobody knows better, that they are one machine; and the addresses."""
     query = f"SELECT DISTINCT * FROM ({_SAME}) ORDER BY ALL"
-    for method, confidence, one, other in tables.fetch(query, {"known": sorted(known)}):
-        if one not in known and other not in known:
+    for method, confidence, one, other in tables.fetch(query, {"declared": sorted(declared)}):
+        if one not in declared and other not in declared:
             yield method, float(confidence), one, other  # a DECIMAL of DuckDB
 
 
-def _nested(tables: Tables, known: set[str]) -> Iterator[_Stranger]:
+def _nested(tables: Tables, settled: set[str]) -> Iterator[_Stranger]:
     """Give the pairs that are one machine as far as time tells, the most nested first."""
-    pairs = [pair for pair in tables.fetch(_NESTING) if known.isdisjoint(pair)]
+    pairs = [pair for pair in tables.fetch(_NESTING) if settled.isdisjoint(pair)]
     likely = [
         (server, client, tables.fetch(_NESTED, {"server": server, "client": client})[0]) for server, client in pairs
     ]
     for server, client, times in sorted(likely, key=lambda pair: -pair[2][1]):
-        count, share, chance, after, after_by_chance, asked_per_wait = times
+        count, share, chance, after, after_by_chance, requests_per_wait = times
         rivals = [pair for pair in likely if server in pair[:2] or client in pair[:2]]
         if chance <= 0.5 * share or (after_by_chance and after <= 0.5 * after_by_chance):
             confidence = 0.9 if count >= FEW else 0.7
         # Where somebody always waits, everything lies within a wait: then it counts that there are about as many.
-        elif len(rivals) == 1 and count >= 2 * FEW and share >= 0.95 and 0.5 <= asked_per_wait <= 3:
+        elif len(rivals) == 1 and count >= 2 * FEW and share >= 0.95 and 0.5 <= requests_per_wait <= 3:
             confidence = 0.8
         else:
             continue
@@ -352,18 +353,18 @@ class _Union:
         ours, theirs = (self._sets.setdefault(address, _Set({address})) for address in (one, other))
         if ours is theirs:
             return
-        reasons = [(known.confidence, known.method) for known in (ours, theirs) if known.method]
+        reasons = [(group.confidence, group.method) for group in (ours, theirs) if group.method]
         confidence, method = min([*reasons, (confidence, method)], key=lambda reason: reason[0])
-        small, large = sorted((ours, theirs), key=lambda known: len(known.addresses))
+        small, large = sorted((ours, theirs), key=lambda group: len(group.addresses))
         large.addresses |= small.addresses
         large.confidence, large.method = confidence, method
         self._sets.update(dict.fromkeys(small.addresses, large))
 
     def machines(self) -> list[Machine]:
         """Give the sets, each with the weakest of its reasons, in the order of their addresses."""
-        distinct = {id(known): known for known in self._sets.values()}
+        distinct = {id(group): group for group in self._sets.values()}
         found = [
-            Machine(addresses=tuple(sorted(known.addresses)), method=known.method, confidence=known.confidence)
-            for known in distinct.values()
+            Machine(addresses=tuple(sorted(group.addresses)), method=group.method, confidence=group.confidence)
+            for group in distinct.values()
         ]
         return sorted(found, key=lambda machine: machine.addresses)

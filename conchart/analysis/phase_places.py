@@ -57,7 +57,7 @@ _STOPS = """
 """
 
 # Requests of a connection that carries several at once, and what QUIC acknowledges between a request and its response.
-_ASKED = """
+_REQUESTS = """
     SELECT stream, number AS exchange, request_done_at AS start_at, response_at AS end_at
     FROM exchanges JOIN connections USING (stream)
     WHERE (transport = 'udp' OR protocol IN ('h2', 'grpc')) AND request_done_at < response_at
@@ -68,7 +68,7 @@ _ASKED = """
 _PACED = "CREATE OR REPLACE TEMP TABLE paced AS SELECT *, place AS seen_by, 'pace' AS kind FROM paces"
 
 DOUBTS = """
-    WITH known AS (
+    WITH uncertainty AS (
         SELECT place, max(uncertainty_ns) AS ns, bool_or(uncertainty_ns IS NULL) AS unknown,
             any_value(through) AS through,
             any_value(through_ns) AS through_ns
@@ -78,7 +78,7 @@ DOUBTS = """
             WHEN one.through = other.place THEN one.through_ns
             WHEN one.unknown OR other.unknown THEN NULL
             ELSE one.ns + other.ns END AS ns
-    FROM known one JOIN known other ON one.place <> other.place
+    FROM uncertainty one JOIN uncertainty other ON one.place <> other.place
 """
 """By how many ns the clocks of two places may be wrong against each other; NULL where nothing is known."""
 _CROSSINGS = "INSERT INTO crossings BY NAME FROM crossed"
@@ -186,11 +186,12 @@ _BEHIND = """
         SELECT own.*, back_stream, back_exchange,
             -- The first request of a connection that was opened for it begins with that.
             greatest(own.start_at - own.ahead_ns, if(back_exchange = 0
-                AND opening.opened_at >= own.start_at - own.ahead_ns, opening.opened_at, asked.request_at)) AS from_at,
-            least(own.end_at - own.ahead_ns, asked.response_done_at) AS until_at
+                AND opening.opened_at >= own.start_at - own.ahead_ns, opening.opened_at, request.request_at))
+                AS from_at,
+            least(own.end_at - own.ahead_ns, request.response_done_at) AS until_at
         FROM phase_places own
         JOIN links ON front_stream = of_stream AND front_exchange = of_exchange
-        JOIN exchanges asked ON asked.stream = back_stream AND asked.number = back_exchange
+        JOIN exchanges request ON request.stream = back_stream AND request.number = back_exchange
         JOIN connections opening ON opening.stream = back_stream
         JOIN routed there ON there.stream = back_stream JOIN routed here ON here.stream = of_stream
         WHERE own.kind IN ('host', 'behind') AND own.phase = 'wait' AND own.of_stream <> back_stream
@@ -278,8 +279,8 @@ def place_phases(tables: Tables) -> None:
     names = [name for (name,) in tables.fetch("SELECT place FROM places ORDER BY number")]
     number = " ".join(f"WHEN {literal(name)} THEN {number}" for number, name in enumerate(names))
     chosen = {"number": f"(CASE paths.place {number} END)::UTINYINT"}
-    told = (_SIGHTINGS.format(**chosen), _STOPS.format(**chosen), "SELECT frame FROM losses", _ASKED)
-    steps, paced, crossed = _native.divide_turns(names, *map(tables.sql, told))
+    queries = (_SIGHTINGS.format(**chosen), _STOPS.format(**chosen), "SELECT frame FROM losses", _REQUESTS)
+    steps, paced, crossed = _native.divide_turns(names, *map(tables.sql, queries))
     tables.lend_batch("steps", steps)
     tables.lend_batch("paces", paced)
     tables.lend_batch("crossed", crossed)

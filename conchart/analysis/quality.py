@@ -105,8 +105,8 @@ _CHECKED = f"""
     WITH left_out AS (FROM checks WHERE {OF_USERS}),
     wholly AS (
         SELECT stream FROM (SELECT stream, count(*) AS checks FROM left_out GROUP BY stream)
-        LEFT JOIN (SELECT stream, count(*) AS asked FROM exchanges WHERE {ASKING} GROUP BY stream) USING (stream)
-        WHERE checks = greatest(coalesce(asked, 0), 1))
+        LEFT JOIN (SELECT stream, count(*) AS requests FROM exchanges WHERE {ASKING} GROUP BY stream) USING (stream)
+        WHERE checks = greatest(coalesce(requests, 0), 1))
     SELECT (SELECT count(*) FROM left_out), coalesce(sum(end_at - start_at), 0)::BIGINT
     FROM {USERS_WAITS} SEMI JOIN (SELECT stream FROM connections WHERE {SERVED}) USING (stream)
     WHERE stream IN (FROM wholly) OR (stream, exchange) IN (FROM left_out)

@@ -22,14 +22,15 @@ MOST_ADDRESSES = 8
 
 _RACES = f"""
     INSERT INTO races BY NAME
-    WITH asked AS (
-        SELECT stream, min(request_at) AS asked_at FROM exchanges WHERE protocol <> 'proxy' GROUP BY stream),
+    WITH first_requests AS (
+        SELECT stream, min(request_at) AS requested_at FROM exchanges WHERE protocol <> 'proxy' GROUP BY stream),
     began AS (
         SELECT connections.*, contains(server_ip, ':') AS is_six, coalesce(syn_at, hello_at) AS began_at,
             coalesce(syn_ack_at, server_hello_at) AS answered_at,
-            if(hello_at IS NULL, syn_ack_at, greatest(ready_at, server_hello_at)) AS stood_at, asked_at,
+            if(hello_at IS NULL, syn_ack_at, greatest(ready_at, server_hello_at)) AS stood_at, requested_at,
             CASE WHEN local_end IN ('client', 'both') THEN 'here' ELSE mac_client END AS card
-        FROM connections LEFT JOIN (FROM handshakes WHERE number = 0) USING (stream) LEFT JOIN asked USING (stream)
+        FROM connections LEFT JOIN (FROM handshakes WHERE number = 0) USING (stream)
+        LEFT JOIN first_requests USING (stream)
         WHERE syn_at IS NOT NULL OR (transport = 'udp' AND quic_version IS NOT NULL)),
     cards AS (
         SELECT card FROM began WHERE card IS NOT NULL GROUP BY card
@@ -37,48 +38,48 @@ _RACES = f"""
             AND count(DISTINCT if(is_six, client_ip, NULL)) BETWEEN 1 AND {MOST_ADDRESSES}),
     attempts AS MATERIALIZED (
         SELECT stream, coalesce(cards.card, client_ip) AS who, transport::VARCHAR AS transport, is_six, server_ip,
-            server_port, lower(server_name) AS name, began_at, answered_at, stood_at, asked_at, closed_at,
+            server_port, lower(server_name) AS name, began_at, answered_at, stood_at, requested_at, closed_at,
             bytes_client, coalesce(packets_client, 0) + coalesce(packets_server, 0) AS packets,
             coalesce(bytes_client, 0) + coalesce(bytes_server, 0) AS bytes
         FROM began LEFT JOIN cards USING (card)),
     winners AS MATERIALIZED (
         SELECT stream AS w_stream, who, transport AS w_transport, is_six AS w_is_six, server_ip AS w_ip,
             server_port, name AS w_name, began_at AS w_began_at, answered_at AS w_answered_at,
-            stood_at AS w_stood_at, asked_at AS w_asked_at
-        FROM attempts WHERE asked_at IS NOT NULL AND stood_at IS NOT NULL AND answered_at IS NOT NULL),
+            stood_at AS w_stood_at, requested_at AS w_requested_at
+        FROM attempts WHERE requested_at IS NOT NULL AND stood_at IS NOT NULL AND answered_at IS NOT NULL),
     -- Of two connections over the same transport that both carry requests, neither lost.
     losers AS (
         SELECT attempts.*, w_transport, w_is_six
         FROM attempts, (SELECT DISTINCT w_transport, w_is_six FROM winners)
-        WHERE asked_at IS NULL OR transport <> w_transport),
+        WHERE requested_at IS NULL OR transport <> w_transport),
     paired AS (
         SELECT losers.*, w.* EXCLUDE (who, w_transport, w_is_six, server_port)
         FROM (FROM losers WHERE name IS NOT NULL) losers ASOF JOIN winners w
             ON losers.who = w.who AND losers.server_port = w.server_port AND losers.name = w.w_name
             AND losers.w_transport = w.w_transport AND losers.w_is_six = w.w_is_six
-            AND losers.began_at <= w.w_asked_at
+            AND losers.began_at <= w.w_requested_at
         UNION ALL
         SELECT losers.*, w.* EXCLUDE (who, w_transport, w_is_six, server_port)
         FROM (FROM losers WHERE name IS NULL AND coalesce(bytes_client, 0) = 0) losers ASOF JOIN winners w
             ON losers.who = w.who AND losers.server_port = w.server_port
             AND losers.w_transport = w.w_transport AND losers.w_is_six = w.w_is_six
-            AND losers.began_at <= w.w_asked_at
+            AND losers.began_at <= w.w_requested_at
         WHERE losers.is_six <> w.w_is_six OR losers.server_ip = w.w_ip)
     SELECT stream AS loser_stream, w_stream AS winner_stream,
         if(transport = w_transport, 'address', 'transport') AS kind, w_name AS name,
         began_at AS loser_began_at, w_began_at AS winner_began_at, answered_at AS loser_answered_at,
         -- Before TLS, a TCP handshake is all that there is to win (RFC 8305 section 5).
         if(name IS NULL AND transport = w_transport, w_answered_at, w_stood_at) AS decided_at,
-        if(asked_at IS NULL, closed_at, NULL) AS given_up_at,
+        if(requested_at IS NULL, closed_at, NULL) AS given_up_at,
         greatest(0, w_began_at - began_at) AS delay_ns,
-        if(asked_at IS NULL, packets, NULL) AS packets, if(asked_at IS NULL, bytes, NULL) AS bytes,
+        if(requested_at IS NULL, packets, NULL) AS packets, if(requested_at IS NULL, bytes, NULL) AS bytes,
         if(name IS NULL, 0.6, 0.9) AS confidence
     FROM paired
     WHERE stream <> w_stream AND (transport <> w_transport OR server_ip <> w_ip)
-        AND coalesce(asked_at > w_asked_at, true)
+        AND coalesce(requested_at > w_requested_at, true)
         AND began_at < w_stood_at AND coalesce(w_began_at < stood_at, true)
         AND abs(w_began_at - began_at) <= if(name IS NULL, {UNNAMED_NS}, {WINDOW_NS})
-    QUALIFY row_number() OVER (PARTITION BY stream ORDER BY w_asked_at, w_stream) = 1
+    QUALIFY row_number() OVER (PARTITION BY stream ORDER BY w_requested_at, w_stream) = 1
 """
 
 

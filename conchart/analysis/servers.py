@@ -68,7 +68,7 @@ _DESCRIBE = f"""
             count(*) FILTER (outcome = 'failed') AS handshakes_failed,
             count(*) FILTER (outcome = 'incomplete') AS handshakes_incomplete
         FROM handshakes JOIN connections USING (stream) GROUP BY ALL),
-    asked AS (
+    requested AS (
         SELECT server_ip, server_port, count(*) AS requests,
             quantile_disc(response_done_at - request_at, 0.5) AS request_median_ns,
             max(response_done_at - request_at) AS request_max_ns,
@@ -95,7 +95,7 @@ _DESCRIBE = f"""
         )::INTEGER - 1 AS rank
     FROM placed LEFT JOIN weighed USING (stands_with_ip, stands_with_port)
     LEFT JOIN named USING (server_ip, server_port) LEFT JOIN secured USING (server_ip, server_port)
-    LEFT JOIN asked USING (server_ip, server_port) LEFT JOIN charged USING (server_ip, server_port)
+    LEFT JOIN requested USING (server_ip, server_port) LEFT JOIN charged USING (server_ip, server_port)
 """
 
 _WEIGHTS = f"SELECT server_ip, server_port, sum(waited_ns) FROM {_ANSWERING} GROUP BY ALL"

@@ -35,7 +35,7 @@ MOST_SIGHTS = 8
 # client that asks two servers the same at once is no translation: whoever translates is a router, which counts the hop
 # limit down. An attempt that nobody answered has no number but the client's.
 _SIGHTS = f"""
-    UPDATE connections SET same_as = told.first_stream FROM (
+    UPDATE connections SET same_as = repeated.first_stream FROM (
         WITH alike AS (
             SELECT stream, transport, identity, opened_at, opened_by, closed_at, syn_at, syn_ack_at,
                 client_ip, client_port, server_ip, server_port,
@@ -68,8 +68,8 @@ _SIGHTS = f"""
                     first.mac_server, first.tunnel_client, first.tunnel_server) END
             AND (other.packets_server > 0
                 OR (other.client_ip, other.client_port) = (first.client_ip, first.client_port)
-                OR (other.server_ip, other.server_port) = (first.server_ip, first.server_port))) told
-    WHERE connections.stream = told.stream
+                OR (other.server_ip, other.server_port) = (first.server_ip, first.server_port))) repeated
+    WHERE connections.stream = repeated.stream
 """
 
 
@@ -117,14 +117,14 @@ def first_sights(tables: Tables, ready: Iterable[str] = _OF_ALL_SIGHTS) -> Itera
 
 
 _Others = ParamSpec("_Others")
-_Told = TypeVar("_Told")
+_Result = TypeVar("_Result")
 
 
-def once(tell: Callable[Concatenate[Tables, _Others], _Told]) -> Callable[Concatenate[Tables, _Others], _Told]:
+def once(tell: Callable[Concatenate[Tables, _Others], _Result]) -> Callable[Concatenate[Tables, _Others], _Result]:
     """Let a function find each connection of its tables once: see :func:`first_sights`."""
 
     @wraps(tell)
-    def telling(tables: Tables, *args: _Others.args, **options: _Others.kwargs) -> _Told:
+    def telling(tables: Tables, *args: _Others.args, **options: _Others.kwargs) -> _Result:
         with first_sights(tables):
             return tell(tables, *args, **options)
 

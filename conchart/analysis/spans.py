@@ -31,7 +31,7 @@ _CANDIDATES = 256
 """Requests around a span that are looked at; more of them at one instant and with one target are not told apart."""
 _SLACK_NS = 2_000_000
 """What clocks of one machine, and programs that begin a span a little late, may differ by."""
-_ASKED_LATE_NS = 30_000_000_000
+_REQUEST_LEAD_NS = 30_000_000_000
 """How long before the span of a server its request may begin: it may be long, or wait for the program."""
 _VOTERS = 200
 """Spans of a service that vote for the offset of its clock, where no ids do."""
@@ -97,16 +97,16 @@ class _Clock:
 
 
 _EXCHANGES = """
-    SELECT stream, number, coalesce(request_at, request_done_at) AS asked_at,
+    SELECT stream, number, coalesce(request_at, request_done_at) AS requested_at,
         coalesce(response_done_at, response_at, request_done_at, request_at),
         -- Of a turn inside TLS it is not known what it asks for.
         CASE WHEN protocol <> 'tls' THEN upper(method) END, CASE WHEN protocol <> 'tls' THEN target END,
         CASE WHEN protocol <> 'tls' THEN status END,
-        if(number = 0 AND syn_at <= asked_at, syn_at, asked_at), client_port, server_port,
+        if(number = 0 AND syn_at <= requested_at, syn_at, requested_at), client_port, server_port,
         coalesce(rtt_client_ns, least_rtt_client_ns, 0) // 2, coalesce(rtt_server_ns, least_rtt_server_ns, 0) // 2,
         lower(list_filter(ids, lambda id: starts_with(id, 'traceparent:'))[1][13:]), parent_span
     FROM exchanges JOIN connections USING (stream)
-    WHERE asked_at IS NOT NULL AND protocol <> 'dns' ORDER BY asked_at, stream, number
+    WHERE requested_at IS NOT NULL AND protocol <> 'dns' ORDER BY requested_at, stream, number
 """
 _HANDED_ON = """
     SELECT front_stream, front_exchange, back_stream, back_exchange FROM links
@@ -143,10 +143,10 @@ def _by_ids(spans: Sequence[Span], exchanges: Sequence[_Exchange], matches: dict
     A proxy without instrumentation hands the field on as it came: then the request at the proxy's front belongs to the
     client, and the one behind it to the server.
     """
-    asked: dict[tuple[str, str], list[_Exchange]] = defaultdict(list)
+    by_parent: dict[tuple[str, str], list[_Exchange]] = defaultdict(list)
     for exchange in exchanges:
         if exchange.trace and exchange.parent:
-            asked[exchange.trace, exchange.parent].append(exchange)
+            by_parent[exchange.trace, exchange.parent].append(exchange)
     wanted: dict[tuple[str, str, bool], list[Span]] = defaultdict(list)
     for span in spans:
         if span.kind in CLIENTS:
@@ -154,7 +154,7 @@ def _by_ids(spans: Sequence[Span], exchanges: Sequence[_Exchange], matches: dict
         elif span.kind in SERVERS and span.parent:
             wanted[span.trace_id, span.parent, False].append(span)
     for (trace, parent, of_client), of_request in wanted.items():
-        found = asked.get((trace, parent), [])
+        found = by_parent.get((trace, parent), [])
         ends = [one for one in found if not (one.is_back if of_client else one.is_front)] or found
         if not ends:
             continue
@@ -179,15 +179,15 @@ def _clocks(
             of_service[span.service].append(span)
     clocks = {}
     for service, its in of_service.items():
-        known = [(span, matches[span.number].exchange) for span in its if span.number in matches]
-        clocks[service] = _bounded(known) if known else _voted(its, exchanges)
+        pairs = [(span, matches[span.number].exchange) for span in its if span.number in matches]
+        clocks[service] = _bounded(pairs) if pairs else _voted(its, exchanges)
     return clocks
 
 
-def _bounded(known: Iterable[tuple[Span, _Exchange]]) -> _Clock:
+def _bounded(pairs: Iterable[tuple[Span, _Exchange]]) -> _Clock:
     """A client's request leaves after its span began, and is answered before it ends; a server's span lies inside."""
     most, least = [], []
-    for span, exchange in known:
+    for span, exchange in pairs:
         after, before = exchange.request_at - span.begin, exchange.done_at - span.end
         if span.kind in CLIENTS:
             most.append(after)
@@ -256,7 +256,7 @@ class _Index:
         """Give the requests that a span can be about, on a clock with this offset."""
         if span.kind in CLIENTS:
             return self.around(span, offset, slack, span.end - span.begin + slack)
-        return self.around(span, offset, _ASKED_LATE_NS, slack)
+        return self.around(span, offset, _REQUEST_LEAD_NS, slack)
 
     def around(self, span: Span, offset: int, before: int, after: int) -> Iterator[_Exchange]:
         """Give the requests so long before and after the beginning of a span; of many, the nearest."""
@@ -346,13 +346,13 @@ def _assigned(
     for _ in range(_SWAPS):
         if not _swapped(chosen, owner, distances, spans):
             break
-    told = {}
+    nearest = {}
     for number, key in chosen.items():
         distance = distances[number][key]
         others = [far for other, far in distances[number].items() if other != key]
         others += [far for far, other in by_end[key, spans[number].kind in CLIENTS] if other != number]
-        told[number] = (by_key[key], distance, min(others, default=None))
-    return told
+        nearest[number] = (by_key[key], distance, min(others, default=None))
+    return nearest
 
 
 def _swapped(

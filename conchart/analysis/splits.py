@@ -12,7 +12,7 @@ _SPLIT = f"""
     INSERT INTO splits BY NAME
     WITH pooled AS (
         SELECT front_stream, front_exchange, back_stream, back_exchange, proxy_in_ns, connect_ns, tls_ns,
-            front.request_done_at AS asked_at
+            front.request_done_at AS requested_at
         FROM links JOIN exchanges front ON front_stream = front.stream AND front_exchange = front.number
         JOIN (SELECT stream, number, protocol AS spoken FROM exchanges WHERE {POOLED}) back
             ON back_stream = back.stream AND back_exchange = back.number
@@ -24,7 +24,7 @@ _SPLIT = f"""
         FROM exchanges SEMI JOIN (SELECT back_stream AS stream FROM pooled) USING (stream)),
     queued AS (
         SELECT front_stream, front_exchange, back_stream, back_exchange,
-            least(proxy_in_ns, greatest(freed_at - asked_at - connect_ns - tls_ns, 0)) AS pool_ns
+            least(proxy_in_ns, greatest(freed_at - requested_at - connect_ns - tls_ns, 0)) AS pool_ns
         FROM pooled JOIN freed USING (back_stream, back_exchange)),
     linked AS (
         SELECT front_stream AS stream, front_exchange AS number, true AS linked, sum(request_ns + wait_ns) AS backend,

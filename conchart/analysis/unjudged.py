@@ -22,7 +22,7 @@ _UNJUDGED = f"""
         SELECT stream, bool_or(keys = 'all') AS opened, bool_and(outcome = 'failed') AS failed
         FROM handshakes GROUP BY stream),
     guessed AS (SELECT stream, bool_or(inferred) AS inferred FROM exchanges GROUP BY stream),
-    told AS (
+    assessed AS (
         SELECT stream, connections.state = 'midstream' AS midstream,
             if({SERVED}, coalesce(users_ns, 0), 0) AS ns,
             CASE WHEN {ONE_SIDED} THEN 'one-sided' WHEN {HOLED} THEN 'missing' WHEN {UNREAD} THEN 'unread' END
@@ -35,16 +35,16 @@ _UNJUDGED = f"""
         WHERE connections.state NOT IN ('refused', 'unanswered')),
     parts AS (
         SELECT 1 AS place, 'waits' AS what, timeless AS why, count(*) AS connections, sum(ns) AS ns
-        FROM told WHERE timeless IS NOT NULL GROUP BY timeless
+        FROM assessed WHERE timeless IS NOT NULL GROUP BY timeless
         UNION ALL
         SELECT 2, 'opening', 'midstream', count(*), NULL
-        FROM told WHERE midstream AND timeless IS NULL HAVING count(*) > 0
+        FROM assessed WHERE midstream AND timeless IS NULL HAVING count(*) > 0
         UNION ALL
         SELECT 3, 'content', meaningless, count(*), sum(ns)
-        FROM told WHERE meaningless IS NOT NULL AND timeless IS NULL GROUP BY meaningless
+        FROM assessed WHERE meaningless IS NOT NULL AND timeless IS NULL GROUP BY meaningless
         UNION ALL
         SELECT DISTINCT 4, 'packets', kind, NULL, NULL FROM remarks WHERE warning AND kind NOT IN {_OF_CONNECTIONS}
-            AND (kind <> 'unseen' OR NOT EXISTS (FROM told WHERE midstream OR timeless IS NOT NULL)))
+            AND (kind <> 'unseen' OR NOT EXISTS (FROM assessed WHERE midstream OR timeless IS NOT NULL)))
     SELECT (row_number() OVER (ORDER BY place, ns DESC NULLS LAST, why))::INTEGER - 1 AS number, what, why, connections,
         nullif(ns, 0)::BIGINT AS waited_ns
     FROM parts

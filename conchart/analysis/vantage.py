@@ -145,7 +145,7 @@ FORGET = "DROP TABLE IF EXISTS hosts; DROP TABLE IF EXISTS standpoints; DROP TAB
 """SQL that drops what ``locate`` leaves."""
 
 
-_HALF_TOLD = """
+_HALF_LOCATED = """
     SELECT capture FROM standpoints GROUP BY capture
     HAVING bool_or(place IS NULL) AND bool_or(place IN ('client', 'server')) LIMIT 1
 """
@@ -159,14 +159,14 @@ def locate(tables: Tables, override: Vantage | None = None) -> None:
     else:
         tables.execute(_HOSTS)
         tables.execute(_TELL)
-        if tables.fetch(_HALF_TOLD):
+        if tables.fetch(_HALF_LOCATED):
             tables.execute(_HOMES)
             tables.execute(_TELL_REST)
         tables.execute(_KEEP)
     for capture, vantages in _found(tables).items():
-        told = sorted(vantage for vantage in vantages if vantage)
-        if told:
-            whole = told[0] if len(told) == 1 else "mixed"
+        places = sorted(vantage for vantage in vantages if vantage)
+        if places:
+            whole = places[0] if len(places) == 1 else "mixed"
             tables.execute(f"UPDATE captures SET vantage = {literal(whole)} WHERE capture = {capture}")
 
 

@@ -26,9 +26,9 @@ _EXPLAIN = f"""
     WITH tiles AS (SELECT stream, exchange, kind AS phase, start_at, end_at FROM phases WHERE end_at > start_at),
     lasting AS (FROM stalls WHERE end_at > start_at),
     many AS (
-        SELECT stream FROM (SELECT stream, count(*) AS told FROM stalls GROUP BY stream)
-        JOIN (SELECT stream, count(*) AS tiled FROM phases GROUP BY stream) USING (stream)
-        WHERE told * tiled > $most_pairs),
+        SELECT stream FROM (SELECT stream, count(*) AS stall_count FROM stalls GROUP BY stream)
+        JOIN (SELECT stream, count(*) AS tile_count FROM phases GROUP BY stream) USING (stream)
+        WHERE stall_count * tile_count > $most_pairs),
     placed AS (
         SELECT *, row_number() OVER (ORDER BY stream, start_at) AS place FROM tiles SEMI JOIN many USING (stream)),
     covering AS (
@@ -43,14 +43,14 @@ _EXPLAIN = f"""
         UNION ALL BY NAME
         SELECT covering.* EXCLUDE (place), exchange, phase, placed.start_at AS opens_at, placed.end_at AS closes_at
         FROM covering JOIN placed USING (place)),
-    asked AS (SELECT stream, number, request_at FROM exchanges WHERE request_at IS NOT NULL)
+    requests AS (SELECT stream, number, request_at FROM exchanges WHERE request_at IS NOT NULL)
     SELECT pairs.stream, greatest(start_at, opens_at) AS start_at, least(end_at, closes_at) AS end_at,
         coalesce(exchange, CASE WHEN side = 'server' AND phase IN ('idle', 'close') THEN before.number END,
             after.number)::INTEGER AS exchange,
         phase, kind, detail, side, {OWNER} AS owner, start_frame, end_frame, ack_delay_ns, confidence
     FROM pairs
-    ASOF LEFT JOIN asked before ON pairs.stream = before.stream AND start_at >= before.request_at
-    ASOF LEFT JOIN asked after ON pairs.stream = after.stream AND least(end_at, closes_at) <= after.request_at
+    ASOF LEFT JOIN requests before ON pairs.stream = before.stream AND start_at >= before.request_at
+    ASOF LEFT JOIN requests after ON pairs.stream = after.stream AND least(end_at, closes_at) <= after.request_at
     WHERE (phase = 'idle' AND detail IN ('ack', 'spurious')) IS NOT TRUE
 """
 """Where what was sent again had arrived, nothing was owed to idling: it stays idle. Between exchanges, what a client
@@ -96,8 +96,8 @@ _WAIT = f"""
     UPDATE connections SET waited_ns = ns FROM (
         SELECT stream, coalesce(sum(end_at - start_at) FILTER ({SERVED}), 0)::BIGINT AS ns
         FROM connections LEFT JOIN {WAITS} USING (stream)
-        GROUP BY stream) AS told
-    WHERE connections.stream = told.stream
+        GROUP BY stream) AS totals
+    WHERE connections.stream = totals.stream
 """
 # Of a phase, what no stall explains is the rest of it.
 _CHARGE = f"""
@@ -147,8 +147,8 @@ _SERVE = f"""
         JOIN (SELECT stream, {_WAY} AS way_ns FROM connections) USING (stream)
         ASOF LEFT JOIN held since ON exchanges.stream = since.stream AND request_done_at >= since.start_at
         ASOF LEFT JOIN held till ON exchanges.stream = till.stream AND response_at >= till.start_at
-        WHERE way_ns IS NOT NULL) AS told
-    WHERE exchanges.stream = told.stream AND exchanges.number = told.number
+        WHERE way_ns IS NOT NULL) AS measured
+    WHERE exchanges.stream = measured.stream AND exchanges.number = measured.number
 """
 # What no stall explains of a phase: of a TLS handshake, what each end computes is its own; of a wait, what is not the
 # way is the server's, but for what a proxy took before and after it asked its backend. Where requests wait side by
@@ -166,7 +166,7 @@ _PARTED = f"""
     computed AS (
         SELECT stream, sum(client_compute_ns) AS client_ns, sum(server_compute_ns) AS server_ns
         FROM handshakes GROUP BY stream),
-    told AS (
+    stalled AS (
         SELECT stream, exchange, phase::VARCHAR AS phase, owner::VARCHAR AS owner, end_at - start_at AS ns
         FROM phase_stalls WHERE phase IN {(*WAITED, "idle")} AND NOT {IS_TURN} AND {OF_USERS}),
     handed AS (
@@ -180,7 +180,7 @@ _PARTED = f"""
             SELECT stream, if(kind = 'wait', exchange, NULL) AS exchange, kind::VARCHAR AS phase,
                 end_at - start_at AS ns
             FROM phases WHERE kind IN {WAITED} AND NOT {IS_TURN} AND {OF_USERS}
-            UNION ALL SELECT stream, if(phase = 'wait', exchange, NULL), phase, -ns FROM told WHERE phase <> 'idle')
+            UNION ALL SELECT stream, if(phase = 'wait', exchange, NULL), phase, -ns FROM stalled WHERE phase <> 'idle')
         GROUP BY ALL),
     parted AS (
         SELECT stream, exchange, phase, ns, server_ip, server_port,
@@ -191,7 +191,7 @@ _PARTED = f"""
             CASE phase WHEN 'tls' THEN least(ns - of_client, coalesce(server_ns, 0))
                 WHEN 'wait' THEN greatest(ns - coalesce(way_ns, ns), 0) - of_proxy ELSE 0 END AS of_server,
             CASE phase WHEN 'tls' THEN client_ns + server_ns IS NOT NULL WHEN 'wait'
-                THEN way_ns IS NOT NULL AND is_most IS NOT TRUE ELSE true END AS is_known
+                THEN way_ns IS NOT NULL AND is_most IS NOT TRUE ELSE true END AS is_measured
         FROM rests JOIN users USING (stream) LEFT JOIN computed USING (stream)
         LEFT JOIN handed USING (stream, exchange))
 """
@@ -202,9 +202,9 @@ _OWN = f"""
         SELECT server_ip, server_port, phase, 'client' AS owner, of_client AS ns FROM parted
         UNION ALL SELECT server_ip, server_port, phase, 'server', of_server FROM parted
         UNION ALL SELECT server_ip, server_port, phase, 'proxy', of_proxy FROM parted
-        UNION ALL SELECT server_ip, server_port, phase, if(is_known, 'path', 'unknown'),
+        UNION ALL SELECT server_ip, server_port, phase, if(is_measured, 'path', 'unknown'),
             ns - of_client - of_server - of_proxy FROM parted
-        UNION ALL SELECT server_ip, server_port, phase, owner, ns FROM told JOIN users USING (stream))
+        UNION ALL SELECT server_ip, server_port, phase, owner, ns FROM stalled JOIN users USING (stream))
     SELECT server_ip, server_port, phase, owner, sum(ns)::BIGINT AS waited_ns
     FROM owned GROUP BY ALL HAVING sum(ns) > 0
 """
@@ -237,7 +237,7 @@ _EXPLAINED = f"""
             nullif(owner, '') AS owner, sum(ns) AS paid_ns
         FROM walked WHERE is_paid AND lying_over.phase <> '' AND ns > 0 GROUP BY ALL),
     shared AS (
-        SELECT server_ip, server_port, parted.phase, is_known,
+        SELECT server_ip, server_port, parted.phase, is_measured,
             [paid_ns * until // whole FOR until IN [of_client, of_client + of_server,
                 of_client + of_server + of_proxy, whole]] AS until_ns
         FROM (SELECT *, greatest(ns, 1)::HUGEINT AS whole FROM parted) AS parted
@@ -247,7 +247,7 @@ _EXPLAINED = f"""
         SELECT server_ip, server_port, phase, 'client' AS owner, until_ns[1] AS ns FROM shared
         UNION ALL SELECT server_ip, server_port, phase, 'server', until_ns[2] - until_ns[1] FROM shared
         UNION ALL SELECT server_ip, server_port, phase, 'proxy', until_ns[3] - until_ns[2] FROM shared
-        UNION ALL SELECT server_ip, server_port, phase, if(is_known, 'path', 'unknown'), until_ns[4] - until_ns[3]
+        UNION ALL SELECT server_ip, server_port, phase, if(is_measured, 'path', 'unknown'), until_ns[4] - until_ns[3]
         FROM shared
         UNION ALL SELECT server_ip, server_port, phase, owner, paid_ns FROM paid_for JOIN users USING (stream)
         WHERE owner IS NOT NULL)

@@ -52,8 +52,8 @@ class _SummaryByDefault(click.Group):
 
         found = super().shell_complete(ctx, incomplete)
         if summary := self.get_command(ctx, _DEFAULT):
-            known = {item.value for item in found}
-            found += [each for each in summary.shell_complete(ctx, incomplete) if each.value not in known]
+            values = {item.value for item in found}
+            found += [each for each in summary.shell_complete(ctx, incomplete) if each.value not in values]
             if not incomplete.startswith("-"):
                 found = beside_captures(found, incomplete)
         return found

@@ -102,11 +102,11 @@ def _whatever_happens(part: str, look: Callable[[], Iterator[Finding]]) -> Itera
 
 def _build() -> Iterator[Finding]:
     old = sys.version_info[:2] < _OLDEST_PYTHON
-    told = dict(build_facts())
+    facts = dict(build_facts())
     for name in ("conchart", "tables", "core", "compiler", "system"):
-        yield Finding("Build", name, "ok", told[name])
+        yield Finding("Build", name, "ok", facts[name])
     yield Finding(
-        "Build", "python", "wrong" if old else "ok", told["python"], "conchart needs Python 3.10" if old else None
+        "Build", "python", "wrong" if old else "ok", facts["python"], "conchart needs Python 3.10" if old else None
     )
 
 
@@ -122,10 +122,10 @@ def _packages() -> Iterator[Finding]:
 
 
 def _extras() -> Iterator[Finding]:
-    known = packages()
+    all_packages = packages()
     for extra, brings in EXTRAS.items():
-        lacking = [package.name for package in known if package.extra == extra and not package.version]
-        yield _extra(extra, brings, [package for package in known if package.extra == extra], lacking)
+        lacking = [package.name for package in all_packages if package.extra == extra and not package.version]
+        yield _extra(extra, brings, [package for package in all_packages if package.extra == extra], lacking)
 
 
 def _extra(extra: str, brings: str, consists: list[Package], lacking: list[str]) -> Finding:

@@ -77,8 +77,8 @@ def _found(trace: Trace, stream: int) -> Ladder:
     """Give the ladder of the stream, or say which streams there are."""
     for connection in connections(trace, stream):
         return ladder(connection)
-    ((known, last),) = trace.fetch(f"SELECT count(*) FILTER (stream = {stream}), max(stream) FROM connections")
-    if known:
+    ((matching, last),) = trace.fetch(f"SELECT count(*) FILTER (stream = {stream}), max(stream) FROM connections")
+    if matching:
         raise UsageError(
             f"this file does not contain the packets of connection {stream}: use explain on the capture itself"
         )

@@ -63,9 +63,9 @@ def page(rule: Rule) -> str:
     parts = [rule.page]
     if rule.fixes:
         parts.append("\n".join(("## What to change", "", *_changes(rule.fixes))))
-    known = thresholds()
-    if used := [name for name in known if re.search(rf"\${name}\b", rule.sql)]:
-        lines = [f"- `{name}` = {_value(name, known[name].value)}: {known[name].means}" for name in used]
+    by_name = thresholds()
+    if used := [name for name in by_name if re.search(rf"\${name}\b", rule.sql)]:
+        lines = [f"- `{name}` = {_value(name, by_name[name].value)}: {by_name[name].means}" for name in used]
         parts.append("\n".join(("## Thresholds", "", *lines)))
     return "\n\n".join(parts)
 

@@ -18,7 +18,7 @@ from conchart.version import VERSION
 
 _HEADING = re.compile(r"^(Examples?|Exit codes?):$")
 _MOST_CHOICES = 8
-_KEPT_TOGETHER = "\b"
+_NOT_WRAPPED = "\b"
 """click's mark before a paragraph whose lines are not wrapped."""
 
 
@@ -26,15 +26,15 @@ def pages() -> dict[str, str]:
     """Give each page by the name of its file."""
     context = click.Context(cli, info_name="conchart")
     summary, *others = (cli.get_command(context, name) for name in ("summary", *COMMANDS))
-    told = (
+    texts = (
         {"conchart.1": "".join(_page(summary, "conchart", [command for command in others if command]))}
         if summary
         else {}
     )
     for name, command in zip(COMMANDS, others, strict=True):
         if command:
-            told[f"conchart-{name}.1"] = "".join(_page(command, f"conchart {name}", []))
-    return told
+            texts[f"conchart-{name}.1"] = "".join(_page(command, f"conchart {name}", []))
+    return texts
 
 
 def _page(command: click.Command, name: str, others: list[click.Command]) -> Iterator[str]:
@@ -48,8 +48,8 @@ def _page(command: click.Command, name: str, others: list[click.Command]) -> Ite
     yield f".SH DESCRIPTION\n{_text(_joined(first))}\n"
     later = []
     for paragraph in rest:
-        if paragraph.lstrip().startswith(_KEPT_TOGETHER):
-            later.append(paragraph.lstrip().removeprefix(_KEPT_TOGETHER).lstrip("\n"))
+        if paragraph.lstrip().startswith(_NOT_WRAPPED):
+            later.append(paragraph.lstrip().removeprefix(_NOT_WRAPPED).lstrip("\n"))
         else:
             yield f".PP\n{_text(_joined(paragraph))}\n"
     yield ".SH OPTIONS\n"
@@ -64,8 +64,8 @@ def _page(command: click.Command, name: str, others: list[click.Command]) -> Ite
         yield ".PP\n.B conchart --version\nshows the version, with\n.B -v\nalso the facts of the build.\n"
     for paragraph in later:
         heading, *lines = paragraph.splitlines()
-        known = _HEADING.match(heading.strip())
-        yield f".SH {known[1].upper() if known else _text(heading)}\n.nf\n"
+        match = _HEADING.match(heading.strip())
+        yield f".SH {match[1].upper() if match else _text(heading)}\n.nf\n"
         yield "".join(f"{_text(line.strip())}\n" for line in lines) + ".fi\n"
     see = ["conchart"] if not others else [f"conchart-{other.name}" for other in others]
     yield ".SH SEE ALSO\n" + ",\n".join(f".BR {_text(page)} (1)" for page in see).replace(",\n", " ,\n") + "\n"
@@ -95,8 +95,8 @@ def _joined(text: str) -> str:
 
 def _text(text: str) -> str:
     """Give text that troff prints as it stands: ``-`` is a hyphen there, ``.`` and ``'`` begin a request."""
-    told = text.replace("\\", "\\e").replace("-", "\\-")
-    return re.sub(r"^([.'])", r"\\&\1", told, flags=re.MULTILINE)
+    escaped = text.replace("\\", "\\e").replace("-", "\\-")
+    return re.sub(r"^([.'])", r"\\&\1", escaped, flags=re.MULTILINE)
 
 
 def write(folder: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from conchart.files.replacing import Named, refuse_foreign, refuse_inputs
-from conchart.outputs import known_suffix
+from conchart.outputs import matching_suffix
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -94,7 +94,7 @@ class FileCommand(click.Command):
         refuse_inputs((Named(option=_label(parameter), path=value) for parameter, _, value in outputs), inputs)
         refuse_inputs([Named(option="standard output", path="-")], inputs)
         for parameter, kind, value in outputs:
-            suffix = kind.suffix or known_suffix(value, ctx.params.get("form"))
+            suffix = kind.suffix or matching_suffix(value, ctx.params.get("form"))
             if suffix and not ctx.params.get("force"):
                 refuse_foreign(value, suffix, option=_label(parameter))
         return super().invoke(ctx)

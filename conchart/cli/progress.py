@@ -36,7 +36,7 @@ def progress_lines(total: int) -> Iterator[Progress]:
     """Give what writes progress to standard error for programs: a JSON object per line, one per second at most."""
     began = last = monotonic()
 
-    def told(done: int, frames: int) -> None:
+    def report(done: int, frames: int) -> None:
         nonlocal last
         if done >= total or monotonic() - last >= 1:
             last = monotonic()
@@ -44,7 +44,7 @@ def progress_lines(total: int) -> Iterator[Progress]:
             about = {"bytes": done, "of": total, "packets": frames, "seconds": round(seconds, 3)}
             print(json.dumps(about), file=sys.stderr, flush=True)  # noqa: T201
 
-    yield told
+    yield report
 
 
 def clear_line() -> None:

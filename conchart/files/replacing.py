@@ -45,21 +45,21 @@ def refuse_inputs(outputs: Iterable[Named], inputs: Iterable[Named]) -> None:
     Raises:
         UsageError: Names both, and what to do.
     """
-    known: dict[Identity, tuple[str, Named]] = {}
+    by_identity: dict[Identity, tuple[str, Named]] = {}
     containing: dict[Identity, tuple[str, Named]] = {}
     for kind, named in [*(("input", one) for one in inputs), *(("output", one) for one in outputs)]:
         for path in _files(named.path, kind):
             place, *folders = _places(path) or [""]
             if kind == "output" and place:
-                inside = next((known[folder] for folder in folders if folder in known), None)
+                inside = next((by_identity[folder] for folder in folders if folder in by_identity), None)
                 for other, relation in (
-                    (known.get(place), "the same file as"),
+                    (by_identity.get(place), "the same file as"),
                     (containing.get(place), "a folder that contains"),
                     (inside, "inside"),
                 ):
                     if other:
                         _refuse(named, relation, *other)
-            known.setdefault(place, (kind, named))
+            by_identity.setdefault(place, (kind, named))
             for folder in folders:
                 containing.setdefault(folder, (kind, named))
 

@@ -53,11 +53,11 @@ def commands(
     shared = [*filter(None, [chosen]), *_options(options)]
     # What begins with a dash would be an option.
     files = [shlex.quote(f"./{path}" if path.startswith("-") else path) for path in paths]
-    told = " ".join(["conchart findings", *shared, *_options(only_findings or {}), *files])
+    command = " ".join(["conchart findings", *shared, *_options(only_findings or {}), *files])
     explaining = " ".join(["conchart explain", *shared, *files])
-    if not (paths or places) or "-" in paths or len(told) > _LONGEST or printable(told, len(told)) != told:
+    if not (paths or places) or "-" in paths or len(command) > _LONGEST or printable(command, len(command)) != command:
         return NONE
-    return Commands(findings=told, explaining=explaining if explains else "")
+    return Commands(findings=command, explaining=explaining if explains else "")
 
 
 def _options(options: Mapping[str, str | Iterable[str | os.PathLike[str]] | None]) -> Iterator[str]:

@@ -36,15 +36,15 @@ def fill(template: str, facts: Mapping[str, Any]) -> str:
 
 
 def _knowable(template: str, facts: Mapping[str, Any]) -> str:
-    def is_known(text: str) -> bool:
+    def is_complete(text: str) -> bool:
         return all(facts.get(place[1]) is not None for place in _PLACE.finditer(text))
 
-    if is_known(template):
+    if is_complete(template):
         return template
-    without = _ASIDE.sub(lambda aside: aside[0] if is_known(aside[0]) else "", template)
+    without = _ASIDE.sub(lambda aside: aside[0] if is_complete(aside[0]) else "", template)
     parts = _CLAUSE.split(f"; {without}")
     clauses = zip(parts[1::2], parts[2::2], strict=True)
-    return "".join(f"{mark}{clause}" for mark, clause in clauses if is_known(clause))[2:]
+    return "".join(f"{mark}{clause}" for mark, clause in clauses if is_complete(clause))[2:]
 
 
 def change_line(product: str | None, versions: str | None, line: str) -> str:

@@ -36,13 +36,13 @@ class LogClock:
 
 
 _VOTES = """
-    WITH said AS (SELECT {line_key} AS key, logged_at FROM log_lines WHERE log = {log} AND logged_at IS NOT NULL),
+    WITH keyed AS (SELECT {line_key} AS key, logged_at FROM log_lines WHERE log = {log} AND logged_at IS NOT NULL),
     seen AS (SELECT {request_key} AS key, {reference} AS seen_at FROM {requests}),
     few AS (
-        SELECT key FROM (SELECT key, count(*) AS lines FROM said WHERE key IS NOT NULL GROUP BY key)
+        SELECT key FROM (SELECT key, count(*) AS lines FROM keyed WHERE key IS NOT NULL GROUP BY key)
         JOIN (SELECT key, count(*) AS requests FROM seen GROUP BY key) USING (key)
         WHERE lines * requests <= {most} ORDER BY lines * requests, hash(key) LIMIT {pairs} // {most}),
-    apart AS (SELECT key, logged_at - seen_at AS ns FROM few JOIN said USING (key) JOIN seen USING (key)),
+    apart AS (SELECT key, logged_at - seen_at AS ns FROM few JOIN keyed USING (key) JOIN seen USING (key)),
     bins AS (SELECT ns // {second} AS bin, list(DISTINCT key) AS keys FROM apart GROUP BY bin),
     both_bins AS (
         SELECT one.bin, len(list_distinct(list_concat(one.keys, other.keys))) AS votes
@@ -54,7 +54,7 @@ _VOTES = """
 _ZONES = """
     SELECT quarter::BIGINT, count(logged_at)
     FROM generate_series(-{most}, {most}) series(quarter)
-    JOIN (SELECT logged_at FROM log_lines WHERE log = {log}) said
+    JOIN (SELECT logged_at FROM log_lines WHERE log = {log}) logged
         ON logged_at BETWEEN {first} + quarter * {quarter} AND {last} + quarter * {quarter}
     GROUP BY quarter ORDER BY count(*) DESC, abs(quarter) LIMIT 1
 """
@@ -105,32 +105,33 @@ _APART = """
     SELECT quantile_cont(ns, 0.02), quantile_cont(ns, 0.25), median(ns), quantile_cont(ns, 0.75),
         quantile_cont(late_ns, 0.98), count(*)
     FROM (
-        SELECT {told} - {reference} AS ns, {told} - {latest} AS late_ns FROM log_pairs JOIN log_lines USING (log, line)
+        SELECT {logged} - {reference} AS ns, {logged} - {latest} AS late_ns
+        FROM log_pairs JOIN log_lines USING (log, line)
         JOIN log_requests ON log_requests.stream = log_pairs.stream AND number = log_pairs.exchange
         WHERE log = {log} QUALIFY log_pairs.rivals = 0 OR count(*) FILTER (log_pairs.rivals = 0) OVER () < 10)
 """
 
 
 def better_estimate(
-    tables: Tables, log: int, *, told: str, reference: str, latest: str, grain_ns: int, known: LogClock
+    tables: Tables, log: int, *, logged: str, reference: str, latest: str, grain_ns: int, current: LogClock
 ) -> LogClock:
     """Estimate from pairs: by the median, or of a coarse clock by the bounds that each pair sets.
 
     Args:
         tables: With ``log_pairs``.
         log: Its number.
-        told: SQL of an instant of the line, in ``log_lines``.
+        logged: SQL of an instant of the line, in ``log_lines``.
         reference: SQL of the same instant, of ``log_requests``: the earliest that it can be.
         latest: The latest: a server's clock does not contain how long a request lay in the kernel before it was read,
             nor how long the end of a response did after it was written.
         grain_ns: What the log's clock cuts off.
-        known: The estimate so far.
+        current: The estimate so far.
     """
     ((least, lower, middle, upper, most, pairs),) = tables.fetch(
-        _APART.format(log=log, told=told, reference=reference, latest=latest)
+        _APART.format(log=log, logged=logged, reference=reference, latest=latest)
     )
     if not pairs:
-        return known
+        return current
     if grain_ns > FINE_NS:
         # An instant that was cut off lies up to a unit before the real one: each pair bounds what the clock is ahead.
         low, high = most, least + grain_ns

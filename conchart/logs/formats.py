@@ -310,20 +310,20 @@ def _built(product: str, text: str) -> list[LogFormat]:
     """Give the formats that a string stands for: HAProxy leaves out captured headers where there are none."""
     if text.lstrip().startswith("{"):
         try:
-            told = json.loads(text)
+            document = json.loads(text)
         except ValueError:
-            told = None
-        if isinstance(told, dict):
-            return [_json_format(product, text, told)]
+            document = None
+        if isinstance(document, dict):
+            return [_json_format(product, text, document)]
     texts = [text]
     if product == "haproxy":
         texts += [text.replace(" %hs", ""), text.replace(" %hr", "").replace(" %hs", "")] if " %hr" in text else []
     return [_text_format(product, each) for each in dict.fromkeys(texts)]
 
 
-def _json_format(product: str, text: str, told: dict[str, object]) -> LogFormat:
+def _json_format(product: str, text: str, document: dict[str, object]) -> LogFormat:
     pieces = []
-    for name, value in told.items():
+    for name, value in document.items():
         inner, _ = _pieces(product, value) if isinstance(value, str) else ([], "")
         if len(inner) == 1:
             pieces.append((str(name), inner[0][1]))
@@ -384,13 +384,13 @@ def _assembled(
 
 def _with_ends(fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """Make one field of an address and a port with a colon between: an IPv6 address has colons, too."""
-    told: list[tuple[str, str]] = []
+    joined: list[tuple[str, str]] = []
     for before, role in fields:
-        if role == "client_port" and before == ":" and told and told[-1][1] == "client_ip":
-            told[-1] = (told[-1][0], "client")
+        if role == "client_port" and before == ":" and joined and joined[-1][1] == "client_ip":
+            joined[-1] = (joined[-1][0], "client")
         else:
-            told.append((before, role))
-    return told
+            joined.append((before, role))
+    return joined
 
 
 def _kind(field: Field) -> str:
@@ -423,8 +423,8 @@ def _nginx(text: str) -> Iterator[_Token]:
 
 
 def _header(header: str, name: str) -> Field:
-    known = header.lower().replace("_", "-")
-    return Field(role=f"id:{known}") if known in _IDS and header != name else _SKIP
+    canonical = header.lower().replace("_", "-")
+    return Field(role=f"id:{canonical}") if canonical in _IDS and header != name else _SKIP
 
 
 def _haproxy(text: str) -> Iterator[_Token]:
@@ -488,8 +488,8 @@ def _envoy(text: str) -> Iterator[_Token]:
             pattern = _strftime(inner) if inner else _ISO
             yield (*found.span(), ("", ""), Field(role=f"at:{pattern}", instant="start"))
             continue
-        said = f"{name}({inner.upper()})" if inner else name
-        field = _ENVOY.get(said)
+        operator = f"{name}({inner.upper()})" if inner else name
+        field = _ENVOY.get(operator)
         if field is None and name == "REQ":
             field = _header(inner or "", "")
         yield (*found.span(), ("", ""), field or _SKIP)

@@ -24,7 +24,7 @@ _NEAR_NS = 1_000_000_000
 
 FORGET = """
     DROP TABLE IF EXISTS log_requests; DROP TABLE IF EXISTS log_fronts; DROP TABLE IF EXISTS log_pairs;
-    DROP TABLE IF EXISTS log_paired; DROP TABLE IF EXISTS log_known
+    DROP TABLE IF EXISTS log_paired; DROP TABLE IF EXISTS log_captured
 """
 """SQL that drops what ``join_logs`` leaves."""
 
@@ -55,7 +55,7 @@ _PAIRS = """
 _LOGS = """
     SELECT log, instant, coalesce(resolution_ns, 1), zoned, fields FROM logs ORDER BY log
 """
-_SAID = """
+_CONTENTS = """
     SELECT count(client_port) > 0, count(client_ip) > 0, count(id) > 0,
         avg((client_ip IN (SELECT client_ip FROM log_requests))::INTEGER) FILTER (client_ip IS NOT NULL)
     FROM (FROM log_lines WHERE log = {log} AND (target IS NULL OR target IN (SELECT target FROM log_requests)))
@@ -158,13 +158,18 @@ class _Log:
 
     def passes(self) -> list[tuple[float, list[str], list[str], str]]:
         """Give what lines and exchanges have to agree in, the surest first: the rest may fail to be logged or read."""
-        who_said = ["client_ip"] * self.by_address + ["client_port"] * self.by_port
+        client_columns = ["client_ip"] * self.by_address + ["client_port"] * self.by_port
         path = "regexp_replace(target, '[?#].*', '')"
         sure = 1.0 if self.by_port else 0.98
         return [
-            (sure, [*who_said, "method", "target", "status"], [*who_said, "method", "target", "status"], "NOT sealed"),
-            (0.9 * sure, [*who_said, "method", path], [*who_said, "method", "path"], "NOT sealed"),
-            (0.8 * sure, [*who_said, "'sealed'"], [*who_said, "'sealed'"], "sealed"),
+            (
+                sure,
+                [*client_columns, "method", "target", "status"],
+                [*client_columns, "method", "target", "status"],
+                "NOT sealed",
+            ),
+            (0.9 * sure, [*client_columns, "method", path], [*client_columns, "method", "path"], "NOT sealed"),
+            (0.8 * sure, [*client_columns, "'sealed'"], [*client_columns, "'sealed'"], "sealed"),
         ]
 
 
@@ -174,7 +179,7 @@ def join_logs(tables: Tables) -> None:
     tables.execute(_PAIRS)
     ((first, last),) = tables.fetch("SELECT min(first_at), max(last_at) FROM captures")
     for number, instant, grain, zoned, fields in tables.fetch(_LOGS):
-        log = _known(tables, number, instant, grain, zoned=zoned, fields=fields, span=(first or 0, last or 0))
+        log = _described(tables, number, instant, grain, zoned=zoned, fields=fields, span=(first or 0, last or 0))
         log = _pair(tables, log)
         compare(
             tables,
@@ -187,10 +192,10 @@ def join_logs(tables: Tables) -> None:
         _tell(tables, log)
 
 
-def _known(
+def _described(
     tables: Tables, number: int, instant: str, grain: int, *, zoned: bool, fields: list[str], span: tuple[int, int]
 ) -> _Log:
-    ((port, address, ids, share),) = tables.fetch(_SAID.format(log=number))
+    ((port, address, ids, share),) = tables.fetch(_CONTENTS.format(log=number))
     totals = [place for place, name in enumerate(fields, 1) if name in TOTALS]
     took = f"coalesce({', '.join(f'durations[{place}]' for place in totals)})" if totals else "NULL"
     by_address = bool(address) and (share or 0) >= _SHARE
@@ -235,19 +240,19 @@ def _pair(tables: Tables, log: _Log) -> _Log:
                     second=_SECOND,
                 )
             )
-        for sure, said, seen, which in log.passes():
-            _pair_groups(tables, log, sure, _row(said), _row(seen), which)
+        for sure, in_line, seen, which in log.passes():
+            _pair_groups(tables, log, sure, _row(in_line), _row(seen), which)
         log = replace(log, elsewhere=_elsewhere(tables, log.number) or log.elsewhere)
         if turn + 1 < _ROUNDS:
             by_start = log.took != "NULL" and log.is_fine and log.instant == "end"
             clock = better_estimate(
                 tables,
                 log.number,
-                told=f"logged_at - {log.took}" if by_start else "logged_at",
+                logged=f"logged_at - {log.took}" if by_start else "logged_at",
                 reference="start_at" if by_start else log.reference,
                 latest="start_at" if by_start else log.latest,
                 grain_ns=log.grain_ns,
-                known=log.clock,
+                current=log.clock,
             )
             log = replace(log, clock=clock)
     return log
@@ -282,13 +287,13 @@ def _elsewhere(tables: Tables, log: int) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(others))
 
 
-def _pair_groups(tables: Tables, log: _Log, sure: float, said: str, seen: str, which: str) -> None:
+def _pair_groups(tables: Tables, log: _Log, sure: float, line_key: str, seen: str, which: str) -> None:
     """Pair what agrees in a key."""
     start_at, end_at = log.ends
     candidates = f"{log.candidates} AND {which}"
     requests = tables.stored(_SEEN.format(log=log.number, key=seen, candidates=candidates))
     lines = tables.stored(
-        _LINES.format(log=log.number, key=said, start_at=start_at, end_at=end_at, took=log.took, inside=log.inside)
+        _LINES.format(log=log.number, key=line_key, start_at=start_at, end_at=end_at, took=log.took, inside=log.inside)
     )
     slack = max(log.clock.uncertainty_ns, 1_000_000)
     paired = _native.pair_lines(lines, requests, (log.grain_ns, slack, _NEAR_NS + slack))
@@ -296,14 +301,14 @@ def _pair_groups(tables: Tables, log: _Log, sure: float, said: str, seen: str, w
     tables.execute(_TAKE.format(log=log.number, sure=sure))
 
 
-_KNOWN = """
-    CREATE OR REPLACE TEMP TABLE log_known AS
+_CAPTURED = """
+    CREATE OR REPLACE TEMP TABLE log_captured AS
     SELECT DISTINCT {key} AS key FROM log_requests WHERE {candidates} AND NOT sealed
 """
 _MARK = """
     UPDATE log_lines SET line_at = logged_at - ({ahead}), unmatched = CASE
         WHEN NOT coalesce({inside}, false) THEN 'outside'
-        WHEN {path} NOT IN (SELECT key FROM log_known WHERE key IS NOT NULL) THEN 'request'
+        WHEN {path} NOT IN (SELECT key FROM log_captured WHERE key IS NOT NULL) THEN 'request'
         ELSE 'taken' END
     WHERE log = {log}
 """
@@ -345,7 +350,7 @@ def _tell(tables: Tables, log: _Log) -> None:
         "method": log.clock.method,
         "inside": log.inside,
     }
-    tables.execute(_KNOWN.format(key="method || path", candidates=log.candidates))
+    tables.execute(_CAPTURED.format(key="method || path", candidates=log.candidates))
     tables.execute(_MARK.format(path="method || regexp_replace(target, '[?#].*', '')", **facts))
     tables.execute(_PLACE.format(**facts))
     tables.execute(_COUNT.format(**facts))

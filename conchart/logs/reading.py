@@ -40,9 +40,9 @@ def access_logs(named: Iterable[str | os.PathLike[str]], texts: Iterable[str] = 
     logs = [_named(os.fspath(log)) for log in named]
     of_product, rest = {}, []
     for text in texts:
-        told = _NAMED.fullmatch(text)
-        if told:
-            of_product[told[1]] = told[2]
+        match = _NAMED.fullmatch(text)
+        if match:
+            of_product[match[1]] = match[2]
         else:
             rest.append(text)
     if (of_product or rest) and not logs:
@@ -68,7 +68,7 @@ def _named(text: str) -> tuple[str, str]:
 
 
 _KEEP = """
-    INSERT INTO log_lines BY NAME SELECT {log}::INTEGER AS log, * FROM said
+    INSERT INTO log_lines BY NAME SELECT {log}::INTEGER AS log, * FROM parsed_lines
 """
 
 
@@ -82,16 +82,16 @@ def read_logs(tables: Tables, logs: Iterable[AccessLog]) -> None:
     for number, log in enumerate(logs):
 
         def take(batch: object, number: int = number) -> None:
-            tables.lend_batch("said", batch)
+            tables.lend_batch("parsed_lines", batch)
             tables.execute(_KEEP.format(log=number))
 
         try:
-            told = _native.read_log(log.path, [each.layout for each in log.formats], take)
+            result = _native.read_log(log.path, [each.layout for each in log.formats], take)
         except OSError as error:
             raise CaptureError(f"cannot read the access log {log.path}: {error}") from None
         finally:
-            tables.execute("DROP TABLE IF EXISTS said")
-        lines, malformed, first, place, resolution, zoned, broken = told
+            tables.execute("DROP TABLE IF EXISTS parsed_lines")
+        lines, malformed, first, place, resolution, zoned, broken = result
         found = log.formats[place]
         if lines and lines == malformed:
             raise CaptureError(_unread(log, lines, first))

@@ -6,8 +6,8 @@ use std::process::Command;
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let said = Command::new(rustc).arg("--version").output();
-    let rustc = said.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    let output = Command::new(rustc).arg("--version").output();
+    let rustc = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     let of_cargo = |name: &str| env::var(name).unwrap_or_default();
     println!("cargo::rustc-env=CONCHART_RUSTC={}", rustc.unwrap_or_default());
     println!("cargo::rustc-env=CONCHART_TARGET={}", of_cargo("TARGET"));

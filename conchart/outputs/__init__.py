@@ -33,7 +33,7 @@ def _write_text(report: Report, path: Path, options: DrawOptions) -> None:
     write_text(report, path, options)
 
 
-def _told(write: Callable[[Report, Path, DrawOptions], None]) -> Callable[[Tables, Path, DrawOptions], None]:
+def _from_report(write: Callable[[Report, Path, DrawOptions], None]) -> Callable[[Tables, Path, DrawOptions], None]:
     """Have what is written of a report written of tables."""
 
     def writing(tables: Tables, path: Path, options: DrawOptions) -> None:
@@ -48,9 +48,9 @@ FOLDERS: dict[str, Callable[[Tables, Path], None]] = {".tables": write_folder}
 WHOLE_TRACE: dict[str, Callable[[Tables, Path], None]] = {".duckdb": write_duckdb}
 DRAWN: dict[str, Callable[[Tables, Path, DrawOptions], None]] = {
     ".html": write_page,
-    ".txt": _told(_write_text),
-    ".svg": _told(write_svg),
-    ".png": _told(write_png),
+    ".txt": _from_report(_write_text),
+    ".svg": _from_report(write_svg),
+    ".png": _from_report(write_png),
     ".pcapng": write_pcapng,
 }
 DOCUMENTS: dict[str, Callable[[Tables, IO[str]], None]] = {
@@ -149,9 +149,9 @@ def check_dump(form: str) -> None:
     Raises:
         UsageError: As ``dump``.
     """
-    known = [name for name, suffix in FORMATS.items() if suffix in DOCUMENTS]
-    if form not in known:
-        raise UsageError(f"cannot write {form} to standard output, only {' '.join(known)}")
+    writable = [name for name, suffix in FORMATS.items() if suffix in DOCUMENTS]
+    if form not in writable:
+        raise UsageError(f"cannot write {form} to standard output, only {' '.join(writable)}")
 
 
 def reads_again(output: str, form: str | None) -> bool:
@@ -164,7 +164,7 @@ def wants_packets(output: str, form: str | None) -> bool:
     return (f".{form}" if output == "-" else _suffix(Path(output), form)) in PACKET_BY_PACKET
 
 
-def known_suffix(path: str | os.PathLike[str], form: str | None = None) -> str | None:
+def matching_suffix(path: str | os.PathLike[str], form: str | None = None) -> str | None:
     """Give the suffix that stands for a format: the longest that fits, or that of the format named. None if unknown."""
     if form is not None:
         return FORMATS.get(form)
@@ -178,7 +178,7 @@ def _suffix(path: Path, form: str | None) -> str:
         if form not in FORMATS:
             raise UsageError(f"cannot write {path}: there is no format {form!r}; conchart knows {' '.join(FORMATS)}")
         return FORMATS[form]
-    if suffix := known_suffix(path):
+    if suffix := matching_suffix(path):
         return suffix
     given = f"the suffix {path.suffix!r}" if path.suffix else "no suffix"
     raise UsageError(f"cannot write {path}: {given}; conchart writes {' '.join(SUFFIXES)}")

@@ -28,19 +28,19 @@ _LANE_PX, _FRAME_PX = 18, 160
 
 def as_html(report: Report) -> str:
     """Give the answer as a small table: waits, the worst findings, the time in each phase."""
-    told = report.verdict
+    verdict = report.verdict
     phases: Counter[str] = Counter()
     for (phase, _, _), ns in report.times.items():
         phases[phase] += ns
     titles = {phase.name: phase.title for phase in PHASES}
     rows = [
         (
-            entry.severity or (told.state if entry.kind == "state" else entry.kind),
+            entry.severity or (verdict.state if entry.kind == "state" else entry.kind),
             f"{entry.title} {entry.where}".strip(),
             entry.cost,
             entry.change or entry.detail,
         )
-        for entry in told.entries
+        for entry in verdict.entries
     ]
     rows += [
         ("phase", titles[kind], format_ns(ns), "")
@@ -48,8 +48,8 @@ def as_html(report: Report) -> str:
     ]
     cells = "".join(f"<tr>{''.join(f'<td>{_safe(cell)}</td>' for cell in row)}</tr>" for row in rows)
     connections = count_of(report.overview.connections, "connection")
-    said = f"{connections}; users waited {format_ns(told.waited_ns)}; {told.quality}"
-    return f"<table><caption>{_safe(said)}</caption><tbody>{cells}</tbody></table>"
+    caption = f"{connections}; users waited {format_ns(verdict.waited_ns)}; {verdict.quality}"
+    return f"<table><caption>{_safe(caption)}</caption><tbody>{cells}</tbody></table>"
 
 
 def _safe(text: str) -> str:
@@ -121,6 +121,6 @@ def _marker(colour: str, *, hatched: bool) -> dict[str, Any]:
 
 
 def _title(total: int, shown: int, *, cut: bool) -> str:
-    told = count_of(total, "connection")
-    of_all = f"{shown} of {told}, the longest waits" if shown < total else told
+    connections = count_of(total, "connection")
+    of_all = f"{shown} of {connections}, the longest waits" if shown < total else connections
     return f"{of_all}; only the first {MOST_PHASES:,} phases" if cut else of_all

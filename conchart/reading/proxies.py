@@ -16,12 +16,12 @@ def given_proxies(proxies: Iterable[str | Collection[str]]) -> list[tuple[str, .
         UsageError: One is no address, or belongs to two proxies.
     """
     given: list[tuple[str, ...]] = []
-    known: set[str] = set()
+    taken: set[str] = set()
     for proxy in proxies:
         addresses = dict.fromkeys(map(_address, proxy.split(",") if isinstance(proxy, str) else proxy))
-        if twice := known & addresses.keys():
+        if twice := taken & addresses.keys():
             raise UsageError(f"{min(twice)} cannot be two proxies: name all addresses of a proxy together")
-        known |= addresses.keys()
+        taken |= addresses.keys()
         given.append(tuple(addresses))
     return given
 

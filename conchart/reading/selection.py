@@ -95,7 +95,7 @@ def selection(expression: str | None, start: int | str | None, end: int | str | 
     return Selection(filter=expression or None, start=first, end=last, count=count)
 
 
-def told_selection(options: str) -> Selection:
+def parse_selection(options: str) -> Selection:
     """Read what a ``Selection`` was written as.
 
     Raises:
@@ -105,12 +105,12 @@ def told_selection(options: str) -> Selection:
         words = shlex.split(options)
     except ValueError:
         words = [options]
-    known = dict(zip(words[::2], words[1::2], strict=False))
-    count = known.pop("-c", "")
-    told = selection(known.pop("-f", None), known.pop("-s", None), known.pop("-e", None), int(count or 0) or None)
-    if str(told) != options:
+    values = dict(zip(words[::2], words[1::2], strict=False))
+    count = values.pop("-c", "")
+    parsed = selection(values.pop("-f", None), values.pop("-s", None), values.pop("-e", None), int(count or 0) or None)
+    if str(parsed) != options:
         raise UsageError(f"cannot read how packets were chosen: {options}")
-    return told
+    return parsed
 
 
 def _when(value: int | str | None) -> When | None:

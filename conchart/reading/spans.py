@@ -89,10 +89,10 @@ def read_spans(paths: Iterable[str | os.PathLike[str]]) -> Spans:
                     spans.append(_span(len(spans), resource, span))
                 except _Problem as problem:  # noqa: PERF203  (each span by itself)
                     problems.add(line, f"a span {problem}")
-        kept = len(spans) - before
-        if not kept:
+        added = len(spans) - before
+        if not added:
             raise CaptureError(problems.nothing())
-        notes += problems.told(kept)
+        notes += problems.notes(added)
     return Spans(tuple(spans), tuple(notes))
 
 
@@ -121,10 +121,10 @@ class _Problems:
             "  Try the file exporter of the OpenTelemetry collector, with its format json."
         )
 
-    def told(self, kept: int) -> list[str]:
+    def notes(self, added: int) -> list[str]:
         rest = self.count - len(self._first)
-        told = [f"{self.path}, {one}; left out, {kept:,} spans were kept" for one in self._first]
-        return [*told, f"{self.path}: {rest:,} more such lines or spans"] if rest else told
+        lines = [f"{self.path}, {one}; left out, {added:,} spans were kept" for one in self._first]
+        return [*lines, f"{self.path}: {rest:,} more such lines or spans"] if rest else lines
 
 
 def _documents(path: Path, problems: _Problems) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -193,7 +193,7 @@ def _attributes(of: object) -> dict[str, Any]:
 
 
 def _span(number: int, resource: Mapping[str, Any], span: dict[str, Any]) -> Span:
-    told = _attributes(span)
+    attributes = _attributes(span)
     begin, end = _instant(span, "startTimeUnixNano"), _instant(span, "endTimeUnixNano")
     if end < begin:
         raise _Problem("ends before it begins")
@@ -213,12 +213,12 @@ def _span(number: int, resource: Mapping[str, Any], span: dict[str, Any]) -> Spa
         service=_text(resource.get("service.name")),
         begin=begin,
         end=end,
-        method=_text(_first(told, "http.request.method", "http.method")),
-        target=_target(told),
-        status=_number(_first(told, "http.response.status_code", "http.status_code"), 1_000),
+        method=_text(_first(attributes, "http.request.method", "http.method")),
+        target=_target(attributes),
+        status=_number(_first(attributes, "http.response.status_code", "http.status_code"), 1_000),
         failed=code in (_ERROR, "STATUS_CODE_ERROR"),
-        port=_server_port(told),
-        peer_port=_number(_first(told, "client.port", "network.peer.port", "net.peer.port"), _PORTS),
+        port=_server_port(attributes),
+        peer_port=_number(_first(attributes, "client.port", "network.peer.port", "net.peer.port"), _PORTS),
     )
 
 
@@ -248,8 +248,8 @@ def _id(span: Mapping[str, Any], name: str, length: int) -> str:
     raise _Problem(f"whose {name} has no {2 * length} hexadecimal digits")
 
 
-def _first(told: Mapping[str, Any], *names: str) -> Any:  # noqa: ANN401  (JSON)
-    return next((told[name] for name in names if name in told), None)
+def _first(attributes: Mapping[str, Any], *names: str) -> Any:  # noqa: ANN401  (JSON)
+    return next((attributes[name] for name in names if name in attributes), None)
 
 
 def _text(value: object) -> str | None:
@@ -264,29 +264,29 @@ def _number(value: object, below: int) -> int | None:
     return number if 0 <= number < below else None
 
 
-def _target(told: Mapping[str, Any]) -> str | None:
+def _target(attributes: Mapping[str, Any]) -> str | None:
     """Give path and query: of the stable conventions, of the older ones, or out of the whole URL."""
-    if (path := _text(told.get("url.path"))) is not None:
-        query = _text(told.get("url.query"))
+    if (path := _text(attributes.get("url.path"))) is not None:
+        query = _text(attributes.get("url.query"))
         return f"{path}?{query}" if query else path
-    if (target := _text(told.get("http.target"))) is not None:
+    if (target := _text(attributes.get("http.target"))) is not None:
         return target
-    if (url := _text(_first(told, "url.full", "http.url"))) is not None:
+    if (url := _text(_first(attributes, "url.full", "http.url"))) is not None:
         try:
             parts = urlsplit(url)
         except ValueError:
             return None
         return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    if (method := _text(told.get("rpc.method"))) is not None:
-        service = _text(told.get("rpc.service"))
+    if (method := _text(attributes.get("rpc.method"))) is not None:
+        service = _text(attributes.get("rpc.service"))
         return f"/{service}/{method}" if service else f"/{method}"
     return None
 
 
-def _server_port(told: Mapping[str, Any]) -> int | None:
-    if (port := _number(_first(told, "server.port", "net.host.port"), _PORTS)) is not None:
+def _server_port(attributes: Mapping[str, Any]) -> int | None:
+    if (port := _number(_first(attributes, "server.port", "net.host.port"), _PORTS)) is not None:
         return port
-    if (url := _text(_first(told, "url.full", "http.url"))) is not None:
+    if (url := _text(_first(attributes, "url.full", "http.url"))) is not None:
         try:
             parts = urlsplit(url)
             return parts.port or {"http": 80, "https": 443}.get(parts.scheme)

@@ -52,12 +52,12 @@ def comments(tables: Tables, *, names: bool) -> Iterator[list[tuple[int, str]]]:
         whole = [event for event in left if event.frame < last]
         left = left[len(whole) :]
         if whole:
-            yield list(_told(whole))
+            yield list(_by_frame(whole))
     if left:
-        yield list(_told(left))
+        yield list(_by_frame(left))
 
 
-def _told(events: list[_Event]) -> Iterator[tuple[int, str]]:
+def _by_frame(events: list[_Event]) -> Iterator[tuple[int, str]]:
     for (frame, stream, _), same in groupby(events, key=lambda event: (event.frame, event.stream, max(1, event.place))):
         where = "" if stream is None else f"connection {stream}: "
         yield frame, printable(f"conchart: {where}{'; '.join(map(_words, same))}", _LONGEST)
@@ -65,8 +65,8 @@ def _told(events: list[_Event]) -> Iterator[tuple[int, str]]:
 
 def _words(event: _Event) -> str:
     note = printable(event.note, _LONGEST_NOTE) if event.note else ""
-    told = ", ".join(filter(None, (note, "inferred" if event.inferred else "")))
-    inside = f" ({told})" if told else ""
+    remarks = ", ".join(filter(None, (note, "inferred" if event.inferred else "")))
+    inside = f" ({remarks})" if remarks else ""
     took = "" if event.ns is None else format_ns(event.ns)
     if event.what == "phase":
         title = PHASE_BY_NAME[event.kind].title
@@ -84,9 +84,9 @@ def _words(event: _Event) -> str:
 def _events(*, names: bool) -> str:
     target, sni = ("target", "sni") if names else ("NULL", "NULL")
     return f"""
-        WITH told AS (
+        WITH described AS (
             SELECT phases.*,
-                CASE WHEN phases.kind IN ('request', 'wait') THEN concat_ws(' ', method, {target}) END AS asked,
+                CASE WHEN phases.kind IN ('request', 'wait') THEN concat_ws(' ', method, {target}) END AS request,
                 CASE phases.kind WHEN 'tls' THEN {_SPOKEN} WHEN 'wait' THEN status_text WHEN 'transfer' THEN status_text
                 END AS came
             FROM phases
@@ -96,8 +96,8 @@ def _events(*, names: bool) -> str:
         listed AS (SELECT *, unnest(frames) AS frame FROM findings)
         SELECT frame, stream, place, what, kind, detail, ns, inferred, note FROM (
             SELECT end_frame AS frame, stream, 0 AS place, 'phase' AS what, kind, NULL::VARCHAR AS detail,
-                end_at - start_at AS ns, inferred, came AS note FROM told
-            UNION ALL SELECT start_frame, stream, 1, 'phase', kind, NULL, NULL, inferred, asked FROM told
+                end_at - start_at AS ns, inferred, came AS note FROM described
+            UNION ALL SELECT start_frame, stream, 1, 'phase', kind, NULL, NULL, inferred, request FROM described
             UNION ALL SELECT hello_frame, stream, 2, 'handshake', 'ClientHello', NULL, NULL, false, {sni}
                 FROM handshakes
             UNION ALL SELECT server_hello_frame, stream, 3, 'handshake', 'ServerHello', NULL, NULL, false,

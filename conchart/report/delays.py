@@ -56,9 +56,9 @@ class Delays:
     def __str__(self) -> str:
         """``1,204 packets, 3 of them lost: half took up to 1.20 ms longer than the fastest, one 80.1 ms``."""
         lost = f", {format_count(self.lost)} of them lost" if self.lost else ""
-        told = count_of(self.packets + self.lost, "packet")
+        packets = count_of(self.packets + self.lost, "packet")
         return (
-            f"{told}{lost}: half took up to {format_ns(self.median_ns)} longer than the fastest, the slowest "
+            f"{packets}{lost}: half took up to {format_ns(self.median_ns)} longer than the fastest, the slowest "
             f"{format_ns(self.most_ns)} longer"
         )
 
@@ -103,8 +103,8 @@ def delays(tables: Tables, axis: TimeAxis) -> Iterator[Delays]:
     """Give each direction of each path between neighbouring places, from the client on."""
     bucket_ns = _bucket(axis.span)
     query = _DELAYS.format(place=axis.place("seen_at"))
-    told = rows(tables, query, {"bucket": bucket_ns})
-    for _, group in groupby(told, key=lambda row: (row["from_place"], row["to_place"])):
+    buckets = rows(tables, query, {"bucket": bucket_ns})
+    for _, group in groupby(buckets, key=lambda row: (row["from_place"], row["to_place"])):
         points = list(group)
         first = points[0]
         yield Delays(

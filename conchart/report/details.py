@@ -38,7 +38,7 @@ _EXCHANGES = f"""
     FROM exchanges ORDER BY stream, number
 """
 _STALLS = f"""
-    SELECT stream, kind, detail, {DETAIL} AS told_detail, side, end_at - start_at AS took,
+    SELECT stream, kind, detail, {DETAIL} AS telling_detail, side, end_at - start_at AS took,
            start_frame, released_frame, end_frame, confidence
     FROM {LISTED} ORDER BY stream, start_at
 """
@@ -74,23 +74,23 @@ def details(tables: Tables, *, names: bool) -> Iterator[Details]:
     raced = _by_stream(tables, _RACES)
     beside: dict[tuple[int, int], list[str]] = {}
     for row in _rows(tables, _MESSAGES):
-        beside.setdefault((row["stream"], row["number"]), []).append(messages.told(row))
+        beside.setdefault((row["stream"], row["number"]), []).append(messages.describe(row))
     for row in _rows(tables, spans.BY_EXCHANGE):
-        beside.setdefault((row["stream"], row["number"]), []).extend(spans.told(row))
+        beside.setdefault((row["stream"], row["number"]), []).extend(spans.describe(row))
     for place, lines in _logged(tables).items():
         beside.setdefault(place, []).extend(lines)
     for row in _rows(tables, _CONNECTIONS):
         stream = row["stream"]
         lines = [
             _transport(row),
-            *(races.told(race) for race in raced.get(stream, ())),
+            *(races.describe(race) for race in raced.get(stream, ())),
             *(_handshake(handshake, names=names) for handshake in handshakes.get(stream, ())),
             *links.get((stream, None), ()),
         ]
         for exchange in exchanges.get(stream, ()):
             place = (stream, exchange["number"])
             lines.append(_exchange(exchange, names=names))
-            inner = [tunnels.told(exchange)] if exchange["tunnel"] is not None else []
+            inner = [tunnels.describe(exchange)] if exchange["tunnel"] is not None else []
             lines += (f"  {line}" for line in (*inner, *beside.get(place, ()), *links.get(place, ())))
         lines += map(_stall, stalls.get(stream, ()))
         yield Details(title=_connection(row, names=names), lines=tuple(lines))
@@ -154,29 +154,29 @@ def _exchange(row: Row, *, names: bool) -> str:
 
 def _links(tables: Tables) -> dict[tuple[int, int | None], list[str]]:
     """Say of each exchange which it caused and by which it was caused; of a connection under no exchange."""
-    said: dict[tuple[int, int | None], list[str]] = {}
+    links: dict[tuple[int, int | None], list[str]] = {}
     for row in _rows(tables, _LINKS):
         front, back = ((row[f"{end}_stream"], row[f"{end}_exchange"]) for end in ("front", "back"))
         why = f"{printable(row['method'])}, {row['confidence']:.2f}"
         on = "handed on as" if row["front_exchange"] is None else "caused"
         times = ", ".join(f"{step.word} {format_ns(ns)}" for step in STEPS if (ns := row[f"{step.name}_ns"]))
-        said.setdefault(front, []).append(f"{on} {row['caused']}{f': {times}' if times else ''} ({why})")
+        links.setdefault(front, []).append(f"{on} {row['caused']}{f': {times}' if times else ''} ({why})")
         by = "handed on from" if row["front_exchange"] is None else "caused by"
-        said.setdefault(back, []).insert(0, f"{by} {row['caused_by']} ({why})")
-    return said
+        links.setdefault(back, []).insert(0, f"{by} {row['caused_by']} ({why})")
+    return links
 
 
 def _logged(tables: Tables) -> dict[tuple[int, int], list[str]]:
     """Say of each exchange which line of a log is about it."""
-    said: dict[tuple[int, int], list[str]] = {}
+    lines: dict[tuple[int, int], list[str]] = {}
     if logs.are_there(tables):
         for row in _rows(tables, f"FROM ({logs.BY_EXCHANGE}) ORDER BY log, line"):
-            said.setdefault((row["stream"], row["exchange"]), []).append(f"{logs.where(row)}: {logs.says(row)}")
-    return said
+            lines.setdefault((row["stream"], row["exchange"]), []).append(f"{logs.where(row)}: {logs.says(row)}")
+    return lines
 
 
 def _stall(row: Row) -> str:
-    kind = stall_kind(row["kind"], row["told_detail"])
+    kind = stall_kind(row["kind"], row["telling_detail"])
     facts = (row["kind"], row["detail"], row["side"], f"confidence {row['confidence']:.2f}")
     named = ", ".join(printable(fact) for fact in facts if fact)
     frames = " → ".join(str(row[f"{end}_frame"]) for end in ("start", "released", "end") if row[f"{end}_frame"])

@@ -61,7 +61,7 @@ class Finding:
     """The findings that it brings with it, worst first."""
 
     @property
-    def told_title(self) -> str:
+    def full_title(self) -> str:
         """The title, and whether it is inferred."""
         inferred = self.confidence is not None and self.confidence < SURE
         return f"{self.title} (inferred)" if inferred else self.title
@@ -106,8 +106,8 @@ class Finding:
         if not self.own_ns:
             return f"no cost of its own: another finding already counts {format_ns(self.critical_ns)}"
         besides = f", and {format_ns(self.shared_ns)} that another finding already counts" if self.shared_ns else ""
-        told = f"costs {format_ns(self.own_ns)} of {format_ns(self.waited_ns)} that users waited{besides}"
-        return f"{told} ({'; '.join(self._counted())})"
+        cost = f"costs {format_ns(self.own_ns)} of {format_ns(self.waited_ns)} that users waited{besides}"
+        return f"{cost} ({'; '.join(self._counted())})"
 
     def _counted(self) -> Iterator[str]:
         """Count the delays: how long they are in all where users waited for a part of that, and in the middle."""
@@ -140,8 +140,8 @@ class Finding:
     @property
     def brings(self) -> str:
         """Its consequences in a sentence; empty where it has none."""
-        told = (f"{one.title} ({one.brief})" for one in self.consequences)
-        return f"brings with it: {'; '.join(told)}" if self.consequences else ""
+        consequences = (f"{one.title} ({one.brief})" for one in self.consequences)
+        return f"brings with it: {'; '.join(consequences)}" if self.consequences else ""
 
     @property
     def brief(self) -> str:

@@ -110,7 +110,7 @@ def lanes(tables: Tables, streams: Sequence[int], time: TimeAxis, *, names: bool
 def stretches(tables: Tables, drawn: Sequence[Lane], time: TimeAxis, slots: int) -> dict[int, list[Stretch]]:
     """Give what fills the slots of each lane: no more than a strip can show, however many phases there are."""
     found: dict[int, list[Stretch]] = {lane.stream: [] for lane in drawn}
-    asked = {"streams": list(found), "span": max(1, time.span), "slots": slots}
-    for stream, kind, start, end in tables.fetch(_PHASES.format(start=time.place("start_at")), asked):
+    parameters = {"streams": list(found), "span": max(1, time.span), "slots": slots}
+    for stream, kind, start, end in tables.fetch(_PHASES.format(start=time.place("start_at")), parameters):
         found[stream].append(Stretch(kind, start, end))
     return {lane.stream: found[lane.stream] or [lane.life] for lane in drawn}

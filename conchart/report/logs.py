@@ -119,8 +119,8 @@ def says(row: Row) -> str:
         for name in sorted(EXPLAINED, key=lambda name: -abs(row[f"{name}_ns"]))
         if row[f"{name}_ns"] and (name != "clock" or row["explained"] == "clock" or abs(row["clock_ns"]) > _SMALL_NS)
     ]
-    told = f"log {format_ns(row['logged_ns'])}, wire {format_ns(row['wire_ns'])}"
-    return f"{told}: {', '.join(parts)}" if parts else told
+    times = f"log {format_ns(row['logged_ns'])}, wire {format_ns(row['wire_ns'])}"
+    return f"{times}: {', '.join(parts)}" if parts else times
 
 
 MOST_CHARACTERS = 300

@@ -34,7 +34,7 @@ def are_there(tables: Tables) -> bool:
     return bool(found)
 
 
-def told(row: Row) -> str:
+def describe(row: Row) -> str:
     """Say it in one sentence, of a row of ``BY_EXCHANGE``."""
     sides = [
         f"{count_of(row[f'said_{side}'], 'message')} of the {side} ({format_bytes(row[f'said_bytes_{side}'])})"

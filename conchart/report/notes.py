@@ -34,14 +34,14 @@ def notes(tables: Tables) -> Iterator[Note]:
     """Give all notes, kind by kind. A capture that has nothing of a kind is asked for nothing more than that."""
     if races.are_there(tables):
         for row in rows(tables, f"FROM ({races.OF_STREAMS}) ORDER BY stream, other"):
-            yield Note(row["stream"], None, RACE, races.told(row))
+            yield Note(row["stream"], None, RACE, races.describe(row))
     if tunnels.are_there(tables):
         for row in rows(tables, _TUNNELS):
-            yield Note(row["stream"], row["number"], "Tunnel", tunnels.told(row))
+            yield Note(row["stream"], row["number"], "Tunnel", tunnels.describe(row))
     if spans.are_there(tables):
         for row in rows(tables, f"FROM ({spans.BY_EXCHANGE}) ORDER BY stream, number"):
-            for told in spans.told(row):
-                yield Note(row["stream"], row["number"], "Span", told)
+            for sentence in spans.describe(row):
+                yield Note(row["stream"], row["number"], "Span", sentence)
     if logs.are_there(tables):
         for row in rows(tables, _LINES):
             names = ", method, target and status are from the log" if row["from_log"] else ""

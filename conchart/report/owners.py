@@ -17,13 +17,13 @@ def who(side: str, *, brief: bool = False) -> str:
         f"concat(coalesce(nullif(split_part({side}_process, '/', -1), ''), 'process'), ' (pid ' || {side}_pid || ')')"
     )
     container = f"'container ' || coalesce({side}_container, left({side}_container_id, 12))"
-    known = f"CASE WHEN {side}_process IS NOT NULL OR {side}_pid IS NOT NULL THEN {process} END"
+    named_process = f"CASE WHEN {side}_process IS NOT NULL OR {side}_pid IS NOT NULL THEN {process} END"
     where = f"coalesce('pod ' || {side}_pod, {container})"
-    return f"coalesce({known}, {where})" if brief else f"nullif(concat_ws(', ', {known}, {where}), '')"
+    return f"coalesce({named_process}, {where})" if brief else f"nullif(concat_ws(', ', {named_process}, {where}), '')"
 
 
-def are_known(tables: Tables) -> bool:
+def are_there(tables: Tables) -> bool:
     """Tell whether any owner is known: of most captures none is."""
-    known = f"coalesce({who('client', brief=True)}, {who('server', brief=True)}) IS NOT NULL"
-    ((found,),) = tables.fetch(f"SELECT count(*) > 0 FROM (FROM connections WHERE {known} LIMIT 1)")
+    has_owner = f"coalesce({who('client', brief=True)}, {who('server', brief=True)}) IS NOT NULL"
+    ((found,),) = tables.fetch(f"SELECT count(*) > 0 FROM (FROM connections WHERE {has_owner} LIMIT 1)")
     return bool(found)

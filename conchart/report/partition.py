@@ -116,9 +116,9 @@ _WORST = f"""
 """
 """Is half of the time, or more, that of requests of which it is not sure that they are some? Then it is guessed."""
 _STALLED = f"""
-    SELECT kind, {DETAIL} AS told_detail, sum(end_at - start_at)::BIGINT AS ns
+    SELECT kind, {DETAIL} AS telling_detail, sum(end_at - start_at)::BIGINT AS ns
     FROM phase_stalls JOIN ({_SERVED}) USING (stream) WHERE phase = $phase AND owner = $owner AND {OF_USERS}
-    GROUP BY ALL ORDER BY ns DESC, kind, told_detail LIMIT 1
+    GROUP BY ALL ORDER BY ns DESC, kind, telling_detail LIMIT 1
 """
 _OPENED = f"""
     SELECT count(*) AS opened, sum(coalesce(syn_retransmits, 0) + coalesce(syn_ack_retransmits, 0))::BIGINT AS again,
@@ -132,7 +132,7 @@ _HANDSHAKES = f"""
     FROM handshakes JOIN ({_OPENED_FOR_USERS}) USING (stream)
 """
 _EXCHANGES = f"""
-    SELECT count(*) AS requests, sum(request_bytes)::BIGINT AS asked, sum(response_bytes)::BIGINT AS answered,
+    SELECT count(*) AS requests, sum(request_bytes)::BIGINT AS request_bytes, sum(response_bytes)::BIGINT AS answered,
         count(*) FILTER ({UNFINISHED} AND CASE $phase WHEN 'request' THEN request_done_at IS NULL
             WHEN 'wait' THEN request_done_at IS NOT NULL AND response_at IS NULL
             ELSE response_at IS NOT NULL END) AS unfinished
@@ -190,7 +190,7 @@ _HOPS_OF = {"proxy": ("proxy", "pool"), "server": ("backend", "way", "unlinked")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Known:
+class _Lookup:
     """What all parts are looked up in."""
 
     tables: Tables
@@ -286,39 +286,41 @@ def partition(
         places: Where the time was spent; nothing where nobody named places.
         names: With names found in the capture.
     """
-    known = _Known(tables=tables, splits=split, names=names)
+    lookup = _Lookup(tables=tables, splits=split, names=names)
     at: dict[tuple[str | None, int | None], list[_Part]] = {}
     for row in rows(tables, _PARTS, {"waited_ns": waited_ns}):
         at.setdefault((row["server_ip"], row["server_port"]), []).append(_Part(**row))
-    told: list[tuple[Unexplained, _Part | _Spot]] = []
+    unexplained: list[tuple[Unexplained, _Part | _Spot]] = []
     for spent in places:
         if here := at.pop((spent.server_ip, spent.server_port), []):
-            told += _by_spot(known, here, spent)
-    told += ((_brief(known, part), part) for here in at.values() for part in here)
-    told.sort(key=lambda one: -one[0].ns)
-    large = [one for one in _told_apart(told) if LEAST_SHARE * one[0].ns >= waited_ns]
-    small_ns = sum(one.ns for one, _ in told) - sum(one.ns for one, _ in large)
+            unexplained += _by_spot(lookup, here, spent)
+    unexplained += ((_brief(lookup, part), part) for here in at.values() for part in here)
+    unexplained.sort(key=lambda one: -one[0].ns)
+    large = [one for one in _distinguished(unexplained) if LEAST_SHARE * one[0].ns >= waited_ns]
+    small_ns = sum(one.ns for one, _ in unexplained) - sum(one.ns for one, _ in large)
     return [
-        *(_described(known, one, of) for one, of in large[:MOST_DETAILS]),
+        *(_described(lookup, one, of) for one, of in large[:MOST_DETAILS]),
         *(one for one, _ in large[MOST_DETAILS:]),
         *([Unexplained(part="", ns=small_ns)] if small_ns else []),
     ]
 
 
-def _told_apart(told: Sequence[tuple[Unexplained, _Part | _Spot]]) -> Iterator[tuple[Unexplained, _Part | _Spot]]:
+def _distinguished(
+    unexplained: Sequence[tuple[Unexplained, _Part | _Spot]],
+) -> Iterator[tuple[Unexplained, _Part | _Spot]]:
     """Add the address where two servers have one name and the same part of the wait."""
-    alike = Counter((one.part, one.where) for one, _ in told)
-    for one, of in told:
+    alike = Counter((one.part, one.where) for one, _ in unexplained)
+    for one, of in unexplained:
         ip = (of.part if isinstance(of, _Spot) else of).server_ip
         is_clear = alike[one.part, one.where] == 1 or ip is None or ip in one.where
         yield one if is_clear else replace(one, where=f"{one.where} ({ip})"), of
 
 
-def _brief(known: _Known, part: _Part) -> Unexplained:
+def _brief(lookup: _Lookup, part: _Part) -> Unexplained:
     whose = "" if part.phase in _ON_ITS_WAY and part.owner == "path" else _OWN.get(part.owner, "")
     if (part.phase, part.owner) == ("wait", "server"):
         whose = "its own time"
-    split, hop = _behind(known, part)
+    split, hop = _behind(lookup, part)
     if part.forwards and part.owner == "server" and not split:
         hop, whose = "unlinked", _HOPS["unlinked"].called.format(front="proxy")
     if split:
@@ -328,7 +330,7 @@ def _brief(known: _Known, part: _Part) -> Unexplained:
         word = "DNS lookup"
     return Unexplained(
         part=", ".join(filter(None, (word, whose))),
-        where=_where(known, part),
+        where=_where(lookup, part),
         next_step=_next_step(part, hop),
         ns=part.ns,
         phase=word,
@@ -347,7 +349,7 @@ def _next_step(part: _Part, hop: str) -> str:
     return _NEXT.get((part.phase, part.owner), "")
 
 
-def _by_spot(known: _Known, here: Sequence[_Part], spent: Spent) -> Iterator[tuple[Unexplained, _Spot]]:
+def _by_spot(lookup: _Lookup, here: Sequence[_Part], spent: Spent) -> Iterator[tuple[Unexplained, _Spot]]:
     """Divide what findings leave of a server's waits by where it was spent.
 
     A phase is seen from one place; where the line takes most of it, it is no wait for the server. What the captures do
@@ -366,40 +368,42 @@ def _by_spot(known: _Known, here: Sequence[_Part], spent: Spent) -> Iterator[tup
         so_far += ns
         until = left_ns * so_far // whole_ns if whole_ns else left_ns * (spot is None)
         if until > given:
-            told = Unexplained(
+            unexplained = Unexplained(
                 part=spot.words if spot else "not known where",
-                where=_where(known, first),
+                where=_where(lookup, first),
                 next_step=_NEXT_SPOT[spot.kind] if spot else "",
                 ns=until - given,
                 server_ip=first.server_ip,
                 server_port=first.server_port,
             )
-            yield told, _Spot(part=first, spot=spot, spent=spent)
+            yield unexplained, _Spot(part=first, spot=spot, spent=spent)
         given = until
 
 
-def _described(known: _Known, told: Unexplained, of: _Part | _Spot) -> Unexplained:
+def _described(lookup: _Lookup, unexplained: Unexplained, of: _Part | _Spot) -> Unexplained:
     """Add what a part consists of, and where to look."""
     part = of.part if isinstance(of, _Spot) else of
     if part.server_ip is None:  # several servers, each of which has little
-        return told
-    worst = next(rows(known.tables, _WORST, _asked(part)), None)
+        return unexplained
+    worst = next(rows(lookup.tables, _WORST, _parameters(part)), None)
     if worst is None:
-        return told
-    told = replace(told, stream=worst["stream"], frame=worst["frame"])
+        return unexplained
+    unexplained = replace(unexplained, stream=worst["stream"], frame=worst["frame"])
     # What is longer than all that nothing explains is explained for the most part.
-    longest = _worst(worst, names=known.names) if told.ns // LEAST_SHARE <= worst["ns"] <= told.ns else ""
+    longest = (
+        _worst(worst, names=lookup.names) if unexplained.ns // LEAST_SHARE <= worst["ns"] <= unexplained.ns else ""
+    )
     if isinstance(of, _Spot):
-        return replace(told, detail="; ".join(filter(None, (_went_by(of), longest))))
-    return _consisting(known, told, part, longest, guessed=worst["guessed"])
+        return replace(unexplained, detail="; ".join(filter(None, (_went_by(of), longest))))
+    return _consisting(lookup, unexplained, part, longest, guessed=worst["guessed"])
 
 
-def _consisting(known: _Known, told: Unexplained, part: _Part, longest: str, *, guessed: bool) -> Unexplained:
+def _consisting(lookup: _Lookup, unexplained: Unexplained, part: _Part, longest: str, *, guessed: bool) -> Unexplained:
     """Say what a phase of one owner consists of."""
-    words, (facts, next_step) = told.part, _facts(known.tables, part)
-    stall = next(rows(known.tables, _STALLED, {**_asked(part), "owner": part.owner}), None)
-    kind = stall_kind(stall["kind"], stall["told_detail"]) if stall else None
-    facts.append(_consists(known, part))
+    words, (facts, next_step) = unexplained.part, _facts(lookup.tables, part)
+    stall = next(rows(lookup.tables, _STALLED, {**_parameters(part), "owner": part.owner}), None)
+    kind = stall_kind(stall["kind"], stall["telling_detail"]) if stall else None
+    facts.append(_consists(lookup, part))
     if part.phase == "idle" and kind:
         words = ", ".join(filter(None, (kind.word, _OWN.get(part.owner))))
     # Findings explain no more of the stall than they do of all time of its owner.
@@ -409,16 +413,20 @@ def _consisting(known: _Known, told: Unexplained, part: _Part, longest: str, *, 
             next_step = _NEXT_NETWORK if kind.doing == "the network's" else ""
     less = f"{format_ns(part.ns + part.explained_ns)} less {format_ns(part.explained_ns)} that findings explain"
     # The path's part of a wait is not what was long.
-    said = [less if part.explained_ns else "", *facts, "" if (part.phase, part.owner) == ("wait", "path") else longest]
+    details = [
+        less if part.explained_ns else "",
+        *facts,
+        "" if (part.phase, part.owner) == ("wait", "path") else longest,
+    ]
     return replace(
-        told,
+        unexplained,
         part=f"{words} (inferred)" if guessed else words,
-        detail="; ".join(filter(None, said)),
-        next_step=told.next_step if next_step is None else next_step,
+        detail="; ".join(filter(None, details)),
+        next_step=unexplained.next_step if next_step is None else next_step,
     )
 
 
-def _asked(part: _Part) -> Row:
+def _parameters(part: _Part) -> Row:
     return {"ip": part.server_ip, "port": part.server_port, "phase": part.phase}
 
 
@@ -427,8 +435,8 @@ def _inside(words: str) -> str:
     return words if words[:2].isupper() else words[0].lower() + words[1:]
 
 
-def _where(known: _Known, part: _Part) -> str:
-    return _called(part.server_ip, part.server_port, part.name, names=known.names) or count_of(part.servers, "server")
+def _where(lookup: _Lookup, part: _Part) -> str:
+    return _called(part.server_ip, part.server_port, part.name, names=lookup.names) or count_of(part.servers, "server")
 
 
 def _went_by(of: _Spot) -> str:
@@ -439,23 +447,23 @@ def _went_by(of: _Spot) -> str:
     return f"of {format_ns(of.spent.total_ns)} waited there, {of.spot.length} ({share}) went by {of.spot.spent}{less}"
 
 
-def _behind(known: _Known, part: _Part) -> tuple[Split | None, str]:
+def _behind(lookup: _Lookup, part: _Part) -> tuple[Split | None, str]:
     """Give what a wait at a front consists of, and the hop that this part of it is; None where nothing is behind."""
-    split = known.splits.get((part.server_ip or "", part.server_port or 0)) if part.phase == "wait" else None
+    split = lookup.splits.get((part.server_ip or "", part.server_port or 0)) if part.phase == "wait" else None
     if split is None or part.owner not in ("proxy", "server"):
         return None, ""
     hop = max(_HOPS_OF[part.owner], key=lambda name: _HOPS[name].part(split))
     return (split, hop) if _HOPS[hop].part(split) else (None, "")
 
 
-def _consists(known: _Known, part: _Part) -> str:
+def _consists(lookup: _Lookup, part: _Part) -> str:
     """``the proxy itself took 2.78 ms of 6.38 ms wait (44 %), up to 12 requests at a time``."""
-    split, hop = _behind(known, part)
+    split, hop = _behind(lookup, part)
     if split is None:
         return ""
     at_once = ""
     if hop == "proxy":
-        ((most,),) = known.tables.fetch(_AT_ONCE, {"ip": part.server_ip, "port": part.server_port})
+        ((most,),) = lookup.tables.fetch(_AT_ONCE, {"ip": part.server_ip, "port": part.server_port})
         at_once = f", up to {count_of(most, 'request')} at a time" if most and most > 1 else ""
     took_ns = _HOPS[hop].part(split)
     share = format_share(took_ns, split.wait_ns)
@@ -482,34 +490,34 @@ def _worst(row: Row, *, names: bool) -> str:
 
 def _facts(tables: Tables, part: _Part) -> tuple[list[str], str | None]:
     """Say what a phase consists of, and what to do next, where that depends on it."""
-    phase, asked = part.phase, {"ip": part.server_ip, "port": part.server_port}
+    phase, parameters = part.phase, {"ip": part.server_ip, "port": part.server_port}
     if phase == "syn":
-        row = next(rows(tables, _OPENED, asked))
-        told = [count_of(row["opened"], "connection")] if row["opened"] else []
+        row = next(rows(tables, _OPENED, parameters))
+        facts = [count_of(row["opened"], "connection")] if row["opened"] else []
         if row["again"]:
-            told.append(f"{count_of(row['again'], 'SYN or SYN-ACK', 'SYNs or SYN-ACKs')} sent again")
+            facts.append(f"{count_of(row['again'], 'SYN or SYN-ACK', 'SYNs or SYN-ACKs')} sent again")
         if row["rtt_ns"]:
-            told.append(f"a round trip of {format_ns(row['rtt_ns'])}")
-        return told, _NEXT_NETWORK if row["again"] else _NEXT_ONE if row["opened"] == 1 else None
+            facts.append(f"a round trip of {format_ns(row['rtt_ns'])}")
+        return facts, _NEXT_NETWORK if row["again"] else _NEXT_ONE if row["opened"] == 1 else None
     if phase == "tls":
-        row = next(rows(tables, _HANDSHAKES, asked))
+        row = next(rows(tables, _HANDSHAKES, parameters))
         kinds = [kind for kind in ("full", "resumed", "failed", "incomplete") if row[kind]]
         if not kinds:
             return [], None
         first, *others = kinds
-        told = [count_of(row[first], f"{first} handshake"), *(f"{row[kind]} {kind}" for kind in others)]
+        facts = [count_of(row[first], f"{first} handshake"), *(f"{row[kind]} {kind}" for kind in others)]
         if row["offered"]:
-            told[0] += f" ({row['offered']} had offered a session)"
-        return [", ".join(told)], None
+            facts[0] += f" ({row['offered']} had offered a session)"
+        return [", ".join(facts)], None
     if phase == "idle":
         return [], None
-    row = next(rows(tables, _EXCHANGES, {**asked, "phase": phase}))
-    told = [f"{count_of(row['requests'], 'request')}{_unfinished(row['unfinished'], row['requests'])}"]
-    size = {"request": row["asked"], "transfer": row["answered"]}.get(phase)
+    row = next(rows(tables, _EXCHANGES, {**parameters, "phase": phase}))
+    facts = [f"{count_of(row['requests'], 'request')}{_unfinished(row['unfinished'], row['requests'])}"]
+    size = {"request": row["request_bytes"], "transfer": row["answered"]}.get(phase)
     if size:
-        told.append(format_bytes(size))
+        facts.append(format_bytes(size))
     is_small = phase != "wait" and part.owner == "path" and (size or 0) < _FEW_BYTES * row["requests"]
-    return told, "" if is_small else None
+    return facts, "" if is_small else None
 
 
 def _unfinished(count: int, of: int) -> str:

@@ -31,10 +31,10 @@ _CHANGED = """
 
 def changes(tables: Tables) -> Iterator[str]:
     """Say what is changed between which places: ``client → lb: DSCP 0 → 18, SACK removed, TTL 64 → 63 (1 router)``."""
-    told: dict[tuple[str, str], list[str]] = {}
+    by_direction: dict[tuple[str, str], list[str]] = {}
     for row in rows(tables, _CHANGED):
-        told.setdefault((row["from_place"], row["to_place"]), []).append(_change(row))
-    for (here, there), words in told.items():
+        by_direction.setdefault((row["from_place"], row["to_place"]), []).append(_change(row))
+    for (here, there), words in by_direction.items():
         yield f"{_way(here, there)}: {', '.join(words)}"
 
 
@@ -50,13 +50,13 @@ def _change(row: Row) -> str:
         return _tunnel(before, after)
     words = _WORDS.get(field, field.replace("_", " "))
     if field in _VALUED:
-        told = f"{words} {printable(before or 'none')} → {printable(after or 'none')}"
+        change = f"{words} {printable(before or 'none')} → {printable(after or 'none')}"
         if row["ways"] > 1:
-            return f"{told} and {row['ways'] - 1} more"
+            return f"{change} and {row['ways'] - 1} more"
         if field == "ttl":
             routers = int(before) - int(after)
-            return f"{told} ({count_of(routers, 'router') if routers > 0 else 'set anew'})"
-        return told
+            return f"{change} ({count_of(routers, 'router') if routers > 0 else 'set anew'})"
+        return change
     if before == "present" and after is None:
         return f"{words} removed"
     return f"{words} added" if after == "present" and before is None else words
@@ -98,10 +98,10 @@ def disorders(tables: Tables) -> Iterator[str]:
         if row["packets"] > 1:
             what = what.replace("it had", "they had")
         frames = row["frames"]
-        told = f"frame {frames['frame']} → {frames['to']}, {by} {frames['other']}"
+        example = f"frame {frames['frame']} → {frames['to']}, {by} {frames['other']}"
         yield (
             f"{_way(row['from_place'], row['to_place'])}: {count_of(row['packets'], 'packet')} {what}, "
-            f"up to {format_ns(row['late_ns'])} later: {told}"
+            f"up to {format_ns(row['late_ns'])} later: {example}"
         )
 
 

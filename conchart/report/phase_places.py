@@ -40,21 +40,21 @@ class Where:
     @property
     def consists(self) -> str:
         """``path client–lb 21.3 ms ± 310 µs, at app 62.4 ms``."""
-        told = [f"{part.words} {part.length}" for part in self.parts]
+        parts = [f"{part.words} {part.length}" for part in self.parts]
         rest = self.total_ns - sum(part.total_ns for part in self.parts)
         if rest:
-            told.append(f"not known {format_ns(rest)}")
-        return ", ".join(told)
+            parts.append(f"not known {format_ns(rest)}")
+        return ", ".join(parts)
 
     def __str__(self) -> str:
         """``wait 84.0 ms = path client–lb 21.3 ms, at app 62.4 ms``."""
         return f"{self.phase} {format_ns(self.total_ns)} = {self.consists}"
 
 
-def where(told: list[Row]) -> Iterator[Where]:
+def where(part_rows: list[Row]) -> Iterator[Where]:
     """Give the phases of a connection's exchanges from its rows of ``PARTS``."""
     phases: dict[tuple[str, int | None, int], list[Part]] = {}
-    for row in told:
+    for row in part_rows:
         part = Part(**{name: row[name] for name in ("kind", "place", "to_place", "total_ns", "uncertainty_ns")})
         phases.setdefault((row["phase"], row["exchange"], row["whole_ns"]), []).append(part)
     for (phase, exchange, total_ns), parts in phases.items():

@@ -72,10 +72,10 @@ class Clock:
         if self.uncertainty_ns is None and self.through is not None and self.through != self.reference:
             ahead = _ahead(self.through_ahead_ns or 0, self.through_ns, self.through)
             return f"{since}{ahead}; nothing bounds both against {printable(self.reference)} ({by})"
-        told = since + _ahead(self.offset_ns, self.uncertainty_ns, self.reference)
+        text = since + _ahead(self.offset_ns, self.uncertainty_ns, self.reference)
         if self.keeps_rate and (ppm := round(self.drift_ppb / _PPM)):
-            told += f", {abs(ppm)} ppm {'fast' if ppm > 0 else 'slow'}"
-        return f"{told} ({by})"
+            text += f", {abs(ppm)} ppm {'fast' if ppm > 0 else 'slow'}"
+        return f"{text} ({by})"
 
 
 def _ahead(offset_ns: int, doubt_ns: int | None, other: str) -> str:
@@ -152,10 +152,10 @@ class Spent:
 
     def __str__(self) -> str:
         """``of 84.0 ms: path client–lb 21.3 ms, at lb 1.10 ms, at app 61.6 ms``."""
-        told = [f"{part.words} {part.length}" for part in self.parts]
+        parts = [f"{part.words} {part.length}" for part in self.parts]
         if self.rest_ns:
-            told.append(f"not known {format_ns(self.rest_ns)}")
-        return f"of {format_ns(self.total_ns)}: {', '.join(told)}"
+            parts.append(f"not known {format_ns(self.rest_ns)}")
+        return f"of {format_ns(self.total_ns)}: {', '.join(parts)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,14 +174,16 @@ class Lost:
 
     def __str__(self) -> str:
         """``client → lb: 12 of 1,204 packets lost (1.0 %), on 3 connections, the first at frame 812``."""
-        told = []
+        facts = []
         if self.lost:
             share = format_share(self.lost, self.packets)
-            told.append(f"{format_count(self.lost)} of {count_of(self.packets, 'packet')} lost ({share})")
+            facts.append(f"{format_count(self.lost)} of {count_of(self.packets, 'packet')} lost ({share})")
         if self.uncaptured:
-            told.append(f"{format_count(self.uncaptured)} arrived, but {printable(self.to_place)}'s capture lacks them")
+            facts.append(
+                f"{format_count(self.uncaptured)} arrived, but {printable(self.to_place)}'s capture lacks them"
+            )
         where = f"on {count_of(self.streams, 'connection')}, the first at frame {self.frame}"
-        return f"{printable(self.from_place)} → {printable(self.to_place)}: {', '.join([*told, where])}"
+        return f"{printable(self.from_place)} → {printable(self.to_place)}: {', '.join([*facts, where])}"
 
 
 def clocks(tables: Tables) -> list[Clock]:
@@ -208,13 +210,13 @@ def clocks(tables: Tables) -> list[Clock]:
 
 
 TURNED = """
-    SELECT told.* EXCLUDE (place, to_place), coalesce(there.position, 0) AS position,
-        told.kind = 'path' AND coalesce(there.position > back.position, false)
-            OR told.kind = 'between' AND there.position IS NULL AS is_back,
-        if(is_back, told.to_place, told.place) AS place, if(is_back, told.place, told.to_place) AS to_place
-    FROM phase_places told
-    LEFT JOIN paths there ON there.stream = of_stream AND there.place = told.place
-    LEFT JOIN paths back ON back.stream = of_stream AND back.place = told.to_place
+    SELECT part.* EXCLUDE (place, to_place), coalesce(there.position, 0) AS position,
+        part.kind = 'path' AND coalesce(there.position > back.position, false)
+            OR part.kind = 'between' AND there.position IS NULL AS is_back,
+        if(is_back, part.to_place, part.place) AS place, if(is_back, part.place, part.to_place) AS to_place
+    FROM phase_places part
+    LEFT JOIN paths there ON there.stream = of_stream AND there.place = part.place
+    LEFT JOIN paths back ON back.stream = of_stream AND back.place = part.to_place
 """
 """Rows of ``phase_places``, with both directions of a path as one way, from the client on.
 
@@ -247,13 +249,13 @@ _SPENT = f"""
 
 def spent(tables: Tables) -> list[Spent]:
     """Say of each server that users wait for where the time was spent, the longest first."""
-    told: dict[tuple[str, int, int], list[Part]] = {}
+    by_server: dict[tuple[str, int, int], list[Part]] = {}
     for row in rows(tables, _SPENT):
         whole = (row.pop("server_ip"), row.pop("server_port"), row.pop("whole_ns"))
-        told.setdefault(whole, []).append(Part(**row))
+        by_server.setdefault(whole, []).append(Part(**row))
     return [
         Spent(server_ip=ip, server_port=port, total_ns=total_ns, parts=tuple(parts))
-        for (ip, port, total_ns), parts in told.items()
+        for (ip, port, total_ns), parts in by_server.items()
     ]
 
 

@@ -11,18 +11,18 @@ from conchart.report.rows import rows
 from conchart.store.sql import ASKING, SHAPE, STARTING
 from conchart.store.tables import Tables
 
-ASKED = f"""kind = 'store' AND {ASKING} AND NOT ({STARTING}) AND request_at IS NOT NULL
+IS_QUERY = f"""kind = 'store' AND {ASKING} AND NOT ({STARTING}) AND request_at IS NOT NULL
     AND 'off' NOT IN (SELECT coalesce(statements, 'shape') FROM captures)"""
 """Condition on ``exchanges``: a question to a store, neither the opening of a connection nor a notification. Where
 neither statements nor keys were kept, nobody knows which questions are the same."""
 BY_SHAPE = f"""
-    WITH asked AS (
+    WITH queried AS (
         SELECT server_ip, server_port, protocol, {SHAPE} AS shape, stream, number, request_frame, wait_ns, status
-        FROM exchanges JOIN connections USING (stream) WHERE {ASKED}),
+        FROM exchanges JOIN connections USING (stream) WHERE {IS_QUERY}),
     fronts AS (
         SELECT server_ip, server_port, protocol, shape, count(DISTINCT (front_stream, front_exchange)) AS fronts,
             count(DISTINCT (stream, number)) AS linked
-        FROM asked JOIN links ON back_stream = stream AND back_exchange = number
+        FROM queried JOIN links ON back_stream = stream AND back_exchange = number
         WHERE front_exchange IS NOT NULL GROUP BY ALL),
     shapes AS (
         SELECT server_ip, server_port, protocol, shape, count(*) AS count, count(wait_ns) AS waits,
@@ -30,7 +30,7 @@ BY_SHAPE = f"""
             quantile_disc(wait_ns, 0.95) AS p95_ns, max(wait_ns) AS worst_ns,
             count(*) FILTER (status > 0) AS errors,
             min({{'less': coalesce(-wait_ns, 1), 'stream': stream, 'number': number, 'frame': request_frame}}) AS worst
-        FROM asked GROUP BY ALL)
+        FROM queried GROUP BY ALL)
     SELECT server_ip, server_port, protocol, shape, count, waits, total_ns, p50_ns, p95_ns, worst_ns,
         worst.stream AS stream, worst.number AS exchange, worst.frame AS frame, errors,
         coalesce(fronts, 0) AS fronts, coalesce(linked, 0) AS linked,
@@ -83,31 +83,31 @@ class Query:
         if not self.fronts:
             return ""
         each = self.linked / self.fronts
-        told = format_count(self.linked // self.fronts) if each == self.linked // self.fronts else f"{each:.1f}"
-        return f"{count_of(self.fronts, 'request')}, {told} each"
+        times = format_count(self.linked // self.fronts) if each == self.linked // self.fronts else f"{each:.1f}"
+        return f"{count_of(self.fronts, 'request')}, {times} each"
 
     @property
     def brief(self) -> str:
         """``72 times, 51.3 ms in all, worst 5.35 ms``; of what is not known, nothing."""
-        told = [count_of(self.count, "time")]
+        parts = [count_of(self.count, "time")]
         if self.worst_ns is not None:
-            told += [format_ns(self.total_ns)] if self.count == 1 else self._sums(())
-        return ", ".join(told)
+            parts += [format_ns(self.total_ns)] if self.count == 1 else self._sums(())
+        return ", ".join(parts)
 
     @property
     def facts(self) -> str:
         """All of it, but for the shape."""
-        told = self.brief
+        text = self.brief
         if self.count > 1 and self.p50_ns is not None and self.p95_ns is not None:
             sums = self._sums((("p50", self.p50_ns), ("p95", self.p95_ns)))
-            told = ", ".join((count_of(self.count, "time"), *sums))
+            text = ", ".join((count_of(self.count, "time"), *sums))
         if self.worst_ns is not None and self.frame is not None:
-            told += f" (frame {self.frame})"
+            text += f" (frame {self.frame})"
         if self.worst_ns is None:
-            told += ", nothing to wait for"
+            text += ", nothing to wait for"
         if self.errors:
-            told += f", {count_of(self.errors, 'error')}"
-        return f"{told}; asked by {self.askers}" if self.askers else told
+            text += f", {count_of(self.errors, 'error')}"
+        return f"{text}; asked by {self.askers}" if self.askers else text
 
     def _sums(self, between: tuple[tuple[str, int], ...]) -> list[str]:
         waits = (*between, ("worst", self.worst_ns or 0))
@@ -133,9 +133,9 @@ class Store:
         return f"and {count_of(left, 'more shape')}" if left else ""
 
 
-def are_asked(tables: Tables) -> bool:
+def are_there(tables: Tables) -> bool:
     """Whether the capture has a question to a store: only then anything is grouped."""
-    return bool(tables.fetch(f"SELECT 1 FROM exchanges WHERE {ASKED} LIMIT 1"))
+    return bool(tables.fetch(f"SELECT 1 FROM exchanges WHERE {IS_QUERY} LIMIT 1"))
 
 
 def queries(tables: Tables, *, most: int | None = None) -> list[Query]:
@@ -146,21 +146,21 @@ def queries(tables: Tables, *, most: int | None = None) -> list[Query]:
 
 def stores(tables: Tables, *, most: int) -> list[Store]:
     """List the stores, the one that was waited for longest first, with the first ``most`` shapes of each."""
-    told: dict[tuple[str, int, str], tuple[int, int, int, list[Query]]] = {}
+    by_store: dict[tuple[str, int, str], tuple[int, int, int, list[Query]]] = {}
     for row in rows(
         tables,
         f"""
         FROM (
             SELECT *, row_number() OVER (PARTITION BY server_ip, server_port, protocol ORDER BY place) AS "at",
-                count(*) OVER of_store AS of_server, (sum(count) OVER of_store)::BIGINT AS asked,
+                count(*) OVER of_store AS of_server, (sum(count) OVER of_store)::BIGINT AS total_count,
                 (sum(total_ns) OVER of_store)::BIGINT AS waited_ns
             FROM ({BY_SHAPE}) WINDOW of_store AS (PARTITION BY server_ip, server_port, protocol))
         WHERE "at" <= {most} ORDER BY waited_ns DESC, server_ip, server_port, protocol, place
         """,
     ):
-        _, *whole = (row.pop(name) for name in ("at", "of_server", "asked", "waited_ns"))
+        _, *whole = (row.pop(name) for name in ("at", "of_server", "total_count", "waited_ns"))
         key = (row["server_ip"], row["server_port"], row["protocol"])
-        told.setdefault(key, (*whole, []))[3].append(Query(**row))
+        by_store.setdefault(key, (*whole, []))[3].append(Query(**row))
     return [
         Store(
             endpoint=endpoint(ip, port),
@@ -170,5 +170,5 @@ def stores(tables: Tables, *, most: int) -> list[Store]:
             total_ns=waited_ns,
             queries=tuple(found),
         )
-        for (ip, port, protocol), (shapes, count, waited_ns, found) in told.items()
+        for (ip, port, protocol), (shapes, count, waited_ns, found) in by_store.items()
     ]

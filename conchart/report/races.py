@@ -28,7 +28,7 @@ def are_there(tables: Tables) -> bool:
     return tables.count("races") > 0
 
 
-def told(row: Row) -> str:
+def describe(row: Row) -> str:
     """Say it in one sentence, of a row of ``OF_STREAMS``."""
     transport, _, address = printable(row["against"]).partition(" ")
     way = "QUIC" if transport == "udp" else "TCP"

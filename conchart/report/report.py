@@ -137,7 +137,7 @@ class Report:
     @cached_property
     def have_queries(self) -> bool:
         """Whether stores were asked."""
-        return queries.are_asked(self._tables)
+        return queries.are_there(self._tables)
 
     def queries(self, most: int) -> list[Query]:
         """List the queries of all stores by shape, the longest total first; the first ``most`` of them."""

@@ -233,7 +233,7 @@ def _arrow(row: Row) -> Arrow:
     )
 
 
-def _lanes(told: Iterator[Row]) -> Iterator[PlaceLane]:
+def _lanes(lane_rows: Iterator[Row]) -> Iterator[PlaceLane]:
     """Sort lanes by place, so that arrows cross as little as possible.
 
     Within a place, those whose packets come from the places above stand at the top, those whose packets go to the
@@ -242,7 +242,7 @@ def _lanes(told: Iterator[Row]) -> Iterator[PlaceLane]:
     lanes: dict[tuple[int, str], PlaceLane] = {}
     ranks: dict[tuple[int, str], tuple[int, int, int]] = {}
     orders: dict[str, int] = {}
-    for row in told:
+    for row in lane_rows:
         key = (row["stream"], row["place"])
         lane = lanes.get(key) or PlaceLane(
             place=row["place"],

@@ -26,12 +26,12 @@ def _clean(value: object) -> object:
 
 def rows(tables: Tables, query: str, params: object = None) -> Iterator[Row]:
     """Run ``query`` and yield one dictionary per row; texts are cleaned."""
-    names, told = tables.fetch_named(query, params)
-    for values in told:
+    names, records = tables.fetch_named(query, params)
+    for values in records:
         yield {name: _clean(value) for name, value in zip(names, values, strict=True)}
 
 
 def columns(tables: Tables, query: str) -> Columns:
     """Run ``query`` and return one list per column, which is the smaller way to write a table as JSON."""
-    names, told = tables.fetch_named(query)
-    return {name: [_clean(values[i]) for values in told] for i, name in enumerate(names)}
+    names, records = tables.fetch_named(query)
+    return {name: [_clean(values[i]) for values in records] for i, name in enumerate(names)}

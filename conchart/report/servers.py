@@ -55,8 +55,8 @@ class Part:
     @property
     def why(self) -> str:
         """``held 1.25 s, lost 200 ms``, the most first; empty where nothing is to be said, or the word says it all."""
-        told = sorted(self.stalled.items(), key=lambda part: (-part[1], part[0]))
-        return "" if self.word else ", ".join(f"{word} {format_ns(ns)}" for word, ns in told)
+        stalls = sorted(self.stalled.items(), key=lambda part: (-part[1], part[0]))
+        return "" if self.word else ", ".join(f"{word} {format_ns(ns)}" for word, ns in stalls)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,13 +138,13 @@ def servers(tables: Tables, split: Splits, *, names: bool = True, most: int | No
 
 def _servers(tables: Tables, chosen: str, split: Splits, *, names: bool) -> list[Server]:
     among = f"SEMI JOIN ({chosen}) USING (server_ip, server_port)"
-    told: dict[tuple[str, int], list[Row]] = {}
+    by_server: dict[tuple[str, int], list[Row]] = {}
     for row in rows(tables, f"FROM times {among} ORDER BY server_ip, server_port, number"):
-        told.setdefault((row["server_ip"], row["server_port"]), []).append(row)
+        by_server.setdefault((row["server_ip"], row["server_port"]), []).append(row)
     found = []
     for row in rows(tables, f"SELECT * EXCLUDE (rank, tier, refused_ns, unanswered_ns) FROM ({chosen}) {_ORDER}"):
         key = (row["server_ip"], row["server_port"])
-        times = told.get(key, [])
+        times = by_server.get(key, [])
         waited = tuple(parts((time["phase"], time["kind"], time["detail"], time["waited_ns"]) for time in times))
         besides = tuple(parts((time["phase"], None, None, time["total_ns"] - time["waited_ns"]) for time in times))
         row["names"] = tuple(row["names"]) if names else ()
@@ -169,11 +169,11 @@ class Alike:
         """``and 11 more servers like it: 13 connections, waited 4.27 ms``; empty where it is alone."""
         if not self.others:
             return ""
-        told = [count_of(self.others_connections, "connection")]
+        facts = [count_of(self.others_connections, "connection")]
         if self.others_waited_ns:
-            told.append(f"waited {format_ns(self.others_waited_ns)}")
+            facts.append(f"waited {format_ns(self.others_waited_ns)}")
         noun = "more port" if self.one_address else "more server"
-        return f"and {count_of(self.others, noun)} like it: {', '.join(told)}"
+        return f"and {count_of(self.others, noun)} like it: {', '.join(facts)}"
 
 
 _ALIKE = f"""
@@ -308,12 +308,12 @@ def in_vain(tables: Tables) -> str:
         WHERE NOT unread AND refused + unanswered > coalesce(inside, 0)
         """
     )
-    told = [
+    counts = [
         f"{count_of(number, word, word)}{f' ({format_ns(ns)})' if ns else ''}"
         for number, ns, word in ((refused, refused_ns, "refused"), (unanswered, unanswered_ns, "unanswered"))
         if number
     ]
-    if not told:
+    if not counts:
         return ""
     if ports == 1:
         where = endpoint(ip, port)
@@ -323,10 +323,10 @@ def in_vain(tables: Tables) -> str:
         where = f"{count_of(ports, 'port')} of {ip if hosts == 1 else count_of(hosts, 'server')}"
     ((raced, delay_ns),) = tables.fetch(_OTHER_WAYS)
     if not raced:
-        return f"{', '.join(told)} at {where}"
+        return f"{', '.join(counts)} at {where}"
     which = "" if raced == refused + unanswered else f"for {raced} of them, "
     median = "" if raced == 1 else " (median)"
-    return f"{', '.join(told)} at {where}; {which}another way was tried {format_ns(delay_ns)} later{median}"
+    return f"{', '.join(counts)} at {where}; {which}another way was tried {format_ns(delay_ns)} later{median}"
 
 
 def shares(server: Server) -> Iterator[tuple[Part, str]]:

@@ -33,7 +33,7 @@ def are_there(tables: Tables) -> bool:
     return bool(found)
 
 
-def told(row: Row) -> list[str]:
+def describe(row: Row) -> list[str]:
     """Say it in a sentence for each side that has a span, of a row of ``BY_EXCHANGE``."""
     sentences = []
     if row["client_span"] is not None:

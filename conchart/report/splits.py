@@ -123,8 +123,8 @@ class Split:
 
     def __str__(self) -> str:
         """``of 6.38 ms wait: backend 3.51 ms, connecting 96 µs, the proxy itself 2.77 ms``."""
-        told = (f"{words} {format_ns(ns)}{f' ({note})' if note else ''}" for words, ns, note in self.parts())
-        return f"of {format_ns(self.wait_ns)} wait: {', '.join(told)}"
+        parts = (f"{words} {format_ns(ns)}{f' ({note})' if note else ''}" for words, ns, note in self.parts())
+        return f"of {format_ns(self.wait_ns)} wait: {', '.join(parts)}"
 
 
 Splits = Mapping[tuple[str, int], Split]

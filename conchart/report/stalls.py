@@ -9,7 +9,7 @@ from conchart.labels.stalls import DETAIL, StallKind, stall_kind
 from conchart.labels.units import count_of, format_ns, format_share
 from conchart.store.tables import Tables
 
-MOST_TOLD = 3
+MOST_LISTED = 3
 _SURE = 0.85
 """What is less sure, on the average of its time, is told with how sure it is."""
 _LITTLE_NS = 10_000_000
@@ -70,5 +70,5 @@ def stall_costs(tables: Tables) -> list[StallCost]:
             """
         )
     )
-    told = [cost for cost in costs if cost.total_ns >= _LITTLE_NS or cost.total_ns * 100 >= lived]
-    return sorted(told, key=lambda cost: (-cost.total_ns, cost.kind.meaning))[:MOST_TOLD]
+    large = [cost for cost in costs if cost.total_ns >= _LITTLE_NS or cost.total_ns * 100 >= lived]
+    return sorted(large, key=lambda cost: (-cost.total_ns, cost.kind.meaning))[:MOST_LISTED]

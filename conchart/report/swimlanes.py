@@ -88,13 +88,13 @@ class Swimlanes:
 
 def swimlanes(tables: Tables, axis: TimeAxis, *, names: bool) -> Swimlanes:
     """Collect the lanes; ``names``: with names found in the capture."""
-    told = groups(tables, names=names)
+    servers = groups(tables, names=names)
     with drawn_lanes(tables):
         phases: dict[str, Any] = tables.sql(phase_rows("coalesce(inferred, false) AS inferred")).fetchnumpy()
         return Swimlanes(
             servers=tuple(
                 f"{address}  {title}".rstrip() + f"  ({role})"
-                for address, title, role in zip(told["endpoint"], told["title"], told["role"], strict=True)
+                for address, title, role in zip(servers["endpoint"], servers["title"], servers["role"], strict=True)
             ),
             lanes=tuple(_lanes(tables, axis)),
             phases=Phases(**{name: phases[name] for name in ("lane", "kind", "duration", "inferred")}),
@@ -132,8 +132,8 @@ def _stalls(tables: Tables, axis: TimeAxis) -> Iterator[LaneStall]:
 
 def _links(tables: Tables, axis: TimeAxis) -> Iterator[Link]:
     query = f"""
-        SELECT lane, back_lane, {axis.place("asked_at")} FROM (SELECT lane, back_lane,
-            CASE WHEN connect_ns + tls_ns > 0 THEN opened_at ELSE coalesce(request_at, opened_at) END AS asked_at
+        SELECT lane, back_lane, {axis.place("started_at")} FROM (SELECT lane, back_lane,
+            CASE WHEN connect_ns + tls_ns > 0 THEN opened_at ELSE coalesce(request_at, opened_at) END AS started_at
         FROM ({link_rows()}) JOIN connections ON stream = back_stream
         LEFT JOIN exchanges ON exchanges.stream = back_stream AND number = back_exchange)"""
     for lane, back_lane, at in tables.fetch(query):
@@ -194,7 +194,7 @@ def stall_rows(columns: str) -> str:
     """SQL: lane and kind of where bytes were kept from coming, and more columns of ``stalls``."""
     kinds = " ".join(
         f"WHEN kind = '{kind.name}' {'' if kind.detail is None else f'AND detail = {literal(kind.detail)}'} THEN {n}"
-        for n, kind in sorted(enumerate(STALLS), key=lambda told: told[1].detail is None)
+        for n, kind in sorted(enumerate(STALLS), key=lambda numbered: numbered[1].detail is None)
     )
     return f"""
         SELECT lane, (CASE {kinds} END)::UTINYINT AS kind, {columns}

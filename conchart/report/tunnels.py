@@ -21,7 +21,7 @@ def are_there(tables: Tables) -> bool:
     return bool(found)
 
 
-def told(row: Row) -> str:
+def describe(row: Row) -> str:
     """Say it in one sentence, of a row with ``COLUMNS`` and a tunnel."""
     kind = printable(row["tunnel"])
     if row["tunnel_ns"] is None:

@@ -170,7 +170,7 @@ def verdict(
     )
     of_state = _of_state(state, served, in_vain, standout, waited_ns, findings, judged=not lacking)
     entries = [_entry(one, waited_ns, commands) for one in chosen]
-    said = list(missing(remarks))
+    gaps = list(missing(remarks))
     return Verdict(
         entries=tuple(entries if state == "faults" else [of_state, *entries]),
         rows=_rows(parts, chosen, waited_ns, commands),
@@ -185,15 +185,15 @@ def verdict(
             [one for one in findings if one.own_ns and one not in chosen], [one for one in waits if one not in chosen]
         ),
         in_vain=in_vain,
-        quality="; ".join(said) or "capture complete",
-        complete=not said,
+        quality="; ".join(gaps) or "capture complete",
+        complete=not gaps,
         command=commands.findings if shown or left else "",
     )
 
 
-def missing(told: Iterable[Remark]) -> Iterator[str]:
+def missing(remarks: Iterable[Remark]) -> Iterator[str]:
     """Say what the capture does not show, each thing once: what follows from another is not told beside it."""
-    warnings = {remark.kind: remark.title for remark in told if remark.warning and remark.kind != "keys"}
+    warnings = {remark.kind: remark.title for remark in remarks if remark.warning and remark.kind != "keys"}
     if "truncated" in warnings:
         warnings.pop("note", None)
     if len(warnings) > 1:
@@ -210,8 +210,8 @@ def _is_fault(finding: Finding) -> bool:
 
 def _parts(findings: Sequence[Finding], waits: Sequence[Unexplained]) -> list[Finding | Unexplained]:
     """Give the parts, the largest first, findings before waits of the same size; also faults that cost nothing."""
-    told = [one for one in findings if one.own_ns or _is_fault(one)]
-    return sorted([*told, *waits], key=_place)
+    listed = [one for one in findings if one.own_ns or _is_fault(one)]
+    return sorted([*listed, *waits], key=_place)
 
 
 def _chosen(parts: Sequence[Finding | Unexplained], waited_ns: int, most: int) -> list[Finding | Unexplained]:
@@ -276,7 +276,7 @@ def _of_finding(finding: Finding) -> Entry:
     return Entry(
         kind="finding",
         severity=finding.severity,
-        title=finding.told_title,
+        title=finding.full_title,
         where="; ".join(filter(None, (finding.brief_where, finding.under_way))),
         cost_ns=finding.own_ns,
         share=finding.share if finding.own_ns else "",

@@ -186,8 +186,8 @@ def _writer(connection: duckdb.DuckDBPyConnection) -> _Writer:
     if stored != {ABOUT.schema: ("INTEGER", False), ABOUT.version: ("VARCHAR", False)}:
         return _Writer(None, None, is_old=bool(connection.execute(_COLUMNS, ["captures"]).fetchall()))
     row = connection.execute(f"SELECT {ABOUT.schema}, {ABOUT.version} FROM saved.main.{ABOUT.table} LIMIT 1").fetchone()
-    schema, told = row or (None, None)
-    return _Writer(schema, told if told and _VERSION.fullmatch(told) else None)
+    schema, wrote = row or (None, None)
+    return _Writer(schema, wrote if wrote and _VERSION.fullmatch(wrote) else None)
 
 
 def _writer_of_folder(folder: Path) -> _Writer:
@@ -195,8 +195,8 @@ def _writer_of_folder(folder: Path) -> _Writer:
     with (folder / MANIFEST).open(encoding="utf-8") as file:
         text = file.read(_LARGEST_MANIFEST)
     try:
-        told = json.loads(text)
-        schema, wrote = told["conchart"], told["version"]
+        manifest = json.loads(text)
+        schema, wrote = manifest["conchart"], manifest["version"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise _Foreign(f"{MANIFEST} does not say which conchart wrote the tables") from None
     plain = isinstance(wrote, str) and _VERSION.fullmatch(wrote)
@@ -249,7 +249,7 @@ def _check_rows(connection: duckdb.DuckDBPyConnection, table: Table, stored_name
 
 def _flaws(table: Table, stored_name: str) -> Iterator[tuple[str, str]]:
     """Give what may be wrong with a column, and the SQL that tells over all rows."""
-    for name in filter(None, f"{table.key}, {table.known}".split(", ")):
+    for name in filter(None, f"{table.key}, {table.not_null}".split(", ")):
         if name in table.unknown:
             continue
         yield f"{name} is NULL", f"bool_or({name} IS NULL)"
@@ -268,8 +268,8 @@ def _flaws(table: Table, stored_name: str) -> Iterator[tuple[str, str]]:
             yield f"{name} holds a NULL", f"bool_or(len({name}) <> list_count({name}))"
     if table.name == "captures":
         yield "first_at and last_at are not known together", "bool_or((first_at IS NULL) <> (last_at IS NULL))"
-    for name, known in _WORDS.get(table.name, {}).items():
-        yield f"{name} is none that conchart knows", f"bool_or({name} NOT IN ({', '.join(map(literal, known))}))"
+    for name, words in _WORDS.get(table.name, {}).items():
+        yield f"{name} is none that conchart knows", f"bool_or({name} NOT IN ({', '.join(map(literal, words))}))"
     if {"start_at", "end_at"} <= table.types.keys():
         yield "end_at is before start_at", "bool_or(end_at < start_at)"
         charged = f"SELECT sum(end_at::HUGEINT - start_at) AS ns FROM saved.main.{stored_name} GROUP BY stream"

@@ -70,7 +70,7 @@ class Table:
     """Columns of the key that may be NULL, and lists that may hold one."""
     worked_out: str = ""
     """Name and type of each column that ``conchart.analysis`` fills, as SQL."""
-    known: str = ""
+    not_null: str = ""
     """The columns that are never NULL, besides those of the key: what every chart relies on."""
     signed: tuple[str, ...] = ()
     """Columns whose numbers may be negative: hashes, and differences of clocks."""
@@ -127,13 +127,13 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="captures",
         key="capture",
-        known="path, packets, selected, bytes, truncated, notes",
+        not_null="path, packets, selected, bytes, truncated, notes",
         worked_out="selection VARCHAR, vantage VARCHAR, seen_from VARCHAR, statements VARCHAR, place VARCHAR",
     ),
     Table(
         name="connections",
         key="stream",
-        known="capture, transport, transport_stream, client_ip, client_port, server_ip, server_port, "
+        not_null="capture, transport, transport_stream, client_ip, client_port, server_ip, server_port, "
         "opened_at, closed_at, opened_by, closed_by, state, waited_ns",
         worked_out="vantage PLACE, same_as INTEGER, waited_ns BIGINT",
         signed=("identity",),
@@ -141,43 +141,43 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="handshakes",
         key="stream, number",
-        known="outcome, inferred",
+        not_null="outcome, inferred",
     ),
     Table(
         name="exchanges",
         key="stream, number",
-        known="protocol, kind, inferred, confidence",
+        not_null="protocol, kind, inferred, confidence",
         worked_out="service_ns BIGINT, from_log BOOLEAN",
     ),
     Table(
         name="exchange_messages",
         key="stream, exchange, sender, number",
-        known="kind, compressed, bytes, start_at, start_frame",
+        not_null="kind, compressed, bytes, start_at, start_frame",
     ),
     Table(
         name="phases",
         key="stream, start_at, end_at, start_frame",
-        known="kind, start_by, end_by, end_frame, inferred",
+        not_null="kind, start_by, end_by, end_frame, inferred",
     ),
     Table(
         name="stalls",
         key="stream, start_at",
-        known="kind, side, end_at, start_by, end_by, start_frame, end_frame, confidence, unfinished",
+        not_null="kind, side, end_at, start_by, end_by, start_frame, end_frame, confidence, unfinished",
     ),
     Table(
         name="lost_packets",
         key="stream, told_at, sender, space, number",
-        known="told_frame, arrived",
+        not_null="told_frame, arrived",
     ),
     Table(
         name="client_moves",
         key="stream, moved_at",
-        known="frame, old_ip, old_port, new_ip, new_port",
+        not_null="frame, old_ip, old_port, new_ip, new_port",
     ),
     Table(
         name="races",
         key="loser_stream",
-        known="winner_stream, kind, loser_began_at, winner_began_at, decided_at, delay_ns, confidence",
+        not_null="winner_stream, kind, loser_began_at, winner_began_at, decided_at, delay_ns, confidence",
         worked_out="""
             loser_stream INTEGER, winner_stream INTEGER, kind RACE, name VARCHAR,
             loser_began_at BIGINT, winner_began_at BIGINT, loser_answered_at BIGINT, decided_at BIGINT,
@@ -188,27 +188,27 @@ TABLES: tuple[Table, ...] = (
         name="links",
         key="front_stream, front_exchange, back_stream, back_exchange",
         unknown=("front_exchange", "back_exchange"),
-        known="method, confidence",
+        not_null="method, confidence",
     ),
     Table(
         name="nodes",
         key="address, port",
         unknown=("port",),
-        known="node, role, confidence",
+        not_null="node, role, confidence",
         worked_out="address VARCHAR, port INTEGER, node INTEGER, role VARCHAR, method VARCHAR, confidence DOUBLE",
     ),
     Table(
         name="on_behalf",
         key="stream, exchange",
         signed=("exchange",),
-        known="method",
+        not_null="method",
         worked_out="stream INTEGER, exchange INTEGER, front_stream INTEGER, front_exchange INTEGER, method VARCHAR",
     ),
     Table(name="checks", key="stream, exchange", signed=("exchange",), worked_out="stream INTEGER, exchange INTEGER"),
     Table(
         name="splits",
         key="server_ip, server_port",
-        known="requests, wait_ns, backend_ns, connect_ns, tls_ns, pool_ns, proxy_ns, unlinked, unlinked_ns",
+        not_null="requests, wait_ns, backend_ns, connect_ns, tls_ns, pool_ns, proxy_ns, unlinked, unlinked_ns",
         worked_out="""
             server_ip VARCHAR, server_port INTEGER, requests BIGINT, wait_ns BIGINT, backend_ns BIGINT,
             connect_ns BIGINT, tls_ns BIGINT, pool_ns BIGINT, proxy_ns BIGINT, unlinked BIGINT,
@@ -218,7 +218,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="expected_log_lines",
         key="stream, exchange",
-        known="opened, inferred",
+        not_null="opened, inferred",
         worked_out="""
             stream INTEGER, exchange INTEGER, back_stream INTEGER, back_exchange INTEGER, confidence DOUBLE,
             opened BOOLEAN,
@@ -234,7 +234,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="spans",
         key="number",
-        known="trace_id, span_id, name, kind, begin_at, end_at",
+        not_null="trace_id, span_id, name, kind, begin_at, end_at",
         signed=("clock_offset_ns", "wire_ns", "before_ns", "behind_ns"),
         worked_out="""
             number INTEGER, trace_id VARCHAR, span_id VARCHAR, parent_span VARCHAR, name VARCHAR, kind VARCHAR,
@@ -247,7 +247,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="logs",
         key="log",
-        known="path, product, format, fields, instant, lines, malformed, zoned",
+        not_null="path, product, format, fields, instant, lines, malformed, zoned",
         signed=("ahead_ns",),
         worked_out="""
             log INTEGER, path VARCHAR, product VARCHAR, format VARCHAR, fields VARCHAR[], instant VARCHAR,
@@ -260,7 +260,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="log_lines",
         key="log, line",
-        known="text",
+        not_null="text",
         unknown=("durations",),
         worked_out="""
             log INTEGER, line BIGINT, logged_at BIGINT, client_ip VARCHAR, client_port INTEGER, method VARCHAR,
@@ -272,7 +272,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="log_times",
         key="log, line, field",
-        known="stream, exchange, logged_ns",
+        not_null="stream, exchange, logged_ns",
         signed=("difference_ns", "wire_ns"),
         worked_out="""
             log INTEGER, line BIGINT, field VARCHAR, stream INTEGER, exchange INTEGER, logged_ns BIGINT,
@@ -282,7 +282,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="log_differences",
         key="log, line",
-        known="stream, exchange, logged_ns, wire_ns, difference_ns, setup_ns, queued_ns, buffered_ns, network_ns, "
+        not_null="stream, exchange, logged_ns, wire_ns, difference_ns, setup_ns, queued_ns, buffered_ns, network_ns, "
         "clock_ns, explained",
         signed=("difference_ns", "wire_ns", "setup_ns", "queued_ns", "buffered_ns", "network_ns", "clock_ns"),
         worked_out="""
@@ -294,40 +294,40 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="packets",
         key="frame",
-        known="stream, seen_at, sender, flags, bytes",
+        not_null="stream, seen_at, sender, flags, bytes",
     ),
     Table(
         name="place_packets",
         key="frame, stream, packet",
         unknown=("packet",),
-        known="stream, seen_at, sender, flags, bytes, place",
+        not_null="stream, seen_at, sender, flags, bytes, place",
         signed=("print",),
         worked_out="place VARCHAR, packet BIGINT",
     ),
     Table(
         name="records",
         key="stream, number",
-        known="sender, kind, bytes, cover, start_at, end_at, start_frame, end_frame",
+        not_null="sender, kind, bytes, cover, start_at, end_at, start_frame, end_frame",
     ),
     Table(
         name="messages",
         key="stream, number",
-        known="handshake, sender, kind, code, bytes, start_at, end_at, start_frame, end_frame, opened",
+        not_null="handshake, sender, kind, code, bytes, start_at, end_at, start_frame, end_frame, opened",
     ),
     Table(
         name="quic_frames",
         key="stream, frame, packet, number",
-        known="seen_at, sender, packet_type, packet_bytes",
+        not_null="seen_at, sender, packet_type, packet_bytes",
     ),
     Table(
         name="http3_frames",
         key="stream, stream_id, sender, start_byte, kind",
-        known="bytes, frame, seen_at",
+        not_null="bytes, frame, seen_at",
     ),
     Table(
         name="places",
         key="number",
-        known="place, reference, packets, connections",
+        not_null="place, reference, packets, connections",
         worked_out="""
             number INTEGER, place VARCHAR, reference BOOLEAN, packets BIGINT, connections BIGINT, shared BIGINT
         """,
@@ -335,7 +335,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="clocks",
         key="place, from_at",
-        known="reference, to_at, method",
+        not_null="reference, to_at, method",
         signed=("offset_ns", "drift_ppb"),
         worked_out="""
             place VARCHAR, reference VARCHAR, from_at BIGINT, to_at BIGINT, offset_ns BIGINT, drift_ppb BIGINT,
@@ -345,7 +345,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="paths",
         key="stream, position",
-        known="place, first_frame, last_frame",
+        not_null="place, first_frame, last_frame",
         worked_out="""
             stream INTEGER, position INTEGER, place VARCHAR, place_stream INTEGER,
             first_frame BIGINT, last_frame BIGINT,
@@ -360,7 +360,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="losses",
         key="frame, to_place",
-        known="stream, sender, from_place, seen_at, bytes, captured_elsewhere",
+        not_null="stream, sender, from_place, seen_at, bytes, captured_elsewhere",
         worked_out="""
             stream INTEGER, sender SIDE, from_place VARCHAR, to_place VARCHAR, frame BIGINT, seen_at BIGINT,
             flags VARCHAR, seq BIGINT, bytes INTEGER, captured_elsewhere BOOLEAN
@@ -370,7 +370,7 @@ TABLES: tuple[Table, ...] = (
         name="changes",
         key="stream, from_place, to_place, sender, field, before, after",
         unknown=("before", "after"),
-        known="packets, from_frame, to_frame",
+        not_null="packets, from_frame, to_frame",
         worked_out="""
             stream INTEGER, from_place VARCHAR, to_place VARCHAR, sender SIDE, field VARCHAR, before VARCHAR,
             after VARCHAR, packets BIGINT, from_frame BIGINT, to_frame BIGINT
@@ -379,7 +379,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="disorders",
         key="stream, frame, kind, to_place",
-        known="sender, kind, from_place, to_place, frame, to_frame, other_frame, bytes",
+        not_null="sender, kind, from_place, to_place, frame, to_frame, other_frame, bytes",
         signed=("late_ns",),
         worked_out="""
             stream INTEGER, sender SIDE, kind VARCHAR, from_place VARCHAR, to_place VARCHAR, frame BIGINT,
@@ -389,7 +389,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="phase_places",
         key="stream, start_at, end_at, of_stream",
-        known="phase, kind, place, inferred",
+        not_null="phase, kind, place, inferred",
         signed=("ahead_ns",),
         worked_out="""
             stream INTEGER, exchange INTEGER, handshake INTEGER, phase PHASE, start_at BIGINT, end_at BIGINT,
@@ -400,7 +400,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="crossings",
         key="stream, sender, place, to_place",
-        known="packets, least_ns, most_ns",
+        not_null="packets, least_ns, most_ns",
         signed=("least_ns", "most_ns"),
         worked_out="""
             stream INTEGER, sender SIDE, place VARCHAR, to_place VARCHAR, packets BIGINT, least_ns BIGINT,
@@ -410,7 +410,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="phase_stalls",
         key="stream, start_at",
-        known="end_at, phase, kind, side, owner, start_frame, end_frame, confidence",
+        not_null="end_at, phase, kind, side, owner, start_frame, end_frame, confidence",
         worked_out="""
             stream INTEGER, start_at BIGINT, end_at BIGINT, exchange INTEGER, phase PHASE, kind STALL, detail DETAIL,
             side SIDE, owner OWNER, start_frame BIGINT, end_frame BIGINT, ack_delay_ns BIGINT, confidence DOUBLE
@@ -419,7 +419,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="servers",
         key="server_ip, server_port",
-        known="rank, names, role, tier, unread, connections, requests, refused, refused_ns, unanswered, "
+        not_null="rank, names, role, tier, unread, connections, requests, refused, refused_ns, unanswered, "
         "unanswered_ns, handshakes_full, handshakes_resumed, handshakes_failed, handshakes_incomplete, "
         "total_ns, wall_ns, waited_ns, users_ns, connection_median_ns, connection_max_ns",
         worked_out="""
@@ -435,7 +435,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="times",
         key="server_ip, server_port, number",
-        known="phase, total_ns, waited_ns, users_ns",
+        not_null="phase, total_ns, waited_ns, users_ns",
         worked_out="""
             server_ip VARCHAR, server_port INTEGER, number INTEGER, phase VARCHAR, kind VARCHAR, detail VARCHAR,
             total_ns BIGINT, waited_ns BIGINT, users_ns BIGINT
@@ -444,13 +444,13 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="wait_owners",
         key="server_ip, server_port, phase, owner",
-        known="waited_ns",
+        not_null="waited_ns",
         worked_out="server_ip VARCHAR, server_port INTEGER, phase PHASE, owner OWNER, waited_ns BIGINT",
     ),
     Table(
         name="coverage",
         key="first_stream",
-        known="server_ip, server_port, keys, connections",
+        not_null="server_ip, server_port, keys, connections",
         worked_out="""
             first_stream INTEGER, server_ip VARCHAR, server_port INTEGER, keys VARCHAR, missing_keys VARCHAR,
             connections BIGINT
@@ -459,7 +459,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="remarks",
         key="number",
-        known="warning, kind, title",
+        not_null="warning, kind, title",
         worked_out="""
             number INTEGER, warning BOOLEAN, kind VARCHAR, title VARCHAR, effect VARCHAR, advice VARCHAR, count BIGINT
         """,
@@ -467,14 +467,14 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="unjudged",
         key="number",
-        known="what, why",
+        not_null="what, why",
         worked_out="number INTEGER, what VARCHAR, why VARCHAR, connections BIGINT, waited_ns BIGINT",
     ),
     Table(
         name="findings",
         key="number",
-        known="finding, title, severity, streams, frames, count, cost_ns, critical_ns, shared_ns, vain_ns, waited_ns, "
-        "evidence, why, unfinished",
+        not_null="finding, title, severity, streams, frames, count, cost_ns, critical_ns, shared_ns, vain_ns, "
+        "waited_ns, evidence, why, unfinished",
         worked_out="""
             number INTEGER, finding VARCHAR, title VARCHAR, severity VARCHAR,
             server_ip VARCHAR, server_port INTEGER, server VARCHAR, client_ip VARCHAR, hop VARCHAR,
@@ -486,7 +486,7 @@ TABLES: tuple[Table, ...] = (
     Table(
         name="explained_waits",
         key="server_ip, server_port, phase, owner",
-        known="explained_ns",
+        not_null="explained_ns",
         worked_out="server_ip VARCHAR, server_port INTEGER, phase PHASE, owner OWNER, explained_ns BIGINT",
     ),
 )

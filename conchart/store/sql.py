@@ -123,5 +123,5 @@ def with_values(statement: str, values: Mapping[str, float]) -> str:
 
 def _number(value: float) -> str:
     """Write a number as SQL. Without an exponent, DuckDB makes a DECIMAL of a fraction."""
-    told = repr(value)
-    return told if isinstance(value, int) or "e" in told else f"{told}e0"
+    text = repr(value)
+    return text if isinstance(value, int) or "e" in text else f"{text}e0"

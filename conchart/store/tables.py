@@ -24,16 +24,16 @@ _ADDED_AT_ONCE = 2_000
 """Rows that are told to DuckDB in one text: reading it takes several times its own memory."""
 
 
-def _told(types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> tuple[str, str]:
+def _rows_query(types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> tuple[str, str]:
     """Give a query for rows, whose values stand in the order of the types, and its one parameter.
 
     One text: of parameters, DuckDB looks at each value by itself, for a tenth of a millisecond.
     """
-    told = json.dumps([dict(zip(types, row, strict=True)) for row in rows])
+    document = json.dumps([dict(zip(types, row, strict=True)) for row in rows])
     # JSON knows texts; whoever takes them makes ENUMs of them.
     plain = {name: "VARCHAR" if kind.startswith("ENUM") else kind for name, kind in types.items()}
     shape = json.dumps([{name: [kind[:-2]] if kind.endswith("[]") else kind for name, kind in plain.items()}])
-    return f"SELECT unnest(from_json(?, '{shape}'), max_depth := 2)", told
+    return f"SELECT unnest(from_json(?, '{shape}'), max_depth := 2)", document
 
 
 def _values(
@@ -44,11 +44,11 @@ def _values(
     DuckDB does not look at columns of which the core says that they have no value.
     """
     types, words = TABLE_BY_NAME[table].types, {**getattr(batch, "words", {}), **(others or {})}
-    told = {
+    expressions = {
         name: f"CAST([{', '.join(map(literal, words[name]))}] AS {types[name]}[])[{name}]" if name in words else name
         for name in names
     }
-    return told | {name: f"CAST(NULL AS {types[name]})" for name in getattr(batch, "empty", ())}
+    return expressions | {name: f"CAST(NULL AS {types[name]})" for name in getattr(batch, "empty", ())}
 
 
 class Rows:
@@ -176,13 +176,13 @@ class Tables:
         """Add rows, whose values stand in the order of the columns."""
         left = iter(rows)
         while some := [*islice(left, _ADDED_AT_ONCE)]:
-            query, told = _told(TABLE_BY_NAME[table].types, some)
-            self._database.execute(f"INSERT INTO {table} BY NAME {query}", [told])
+            query, document = _rows_query(TABLE_BY_NAME[table].types, some)
+            self._database.execute(f"INSERT INTO {table} BY NAME {query}", [document])
 
     def lend(self, table: str, types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> None:
         """Make a temporary table of these rows, with these names and types."""
-        query, told = _told(types, rows)
-        self._database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {query}", [told])
+        query, document = _rows_query(types, rows)
+        self._database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {query}", [document])
 
     def lend_batch(self, table: str, batch: object) -> None:
         """Make a temporary table of a batch of the native core."""

@@ -150,8 +150,8 @@ def call(talk: Talk, stream: int, path: str, work_ms: float, *, goaway: bytes = 
     """Call a method of gRPC; ``goaway`` comes in the place of the answer."""
     fields = {"content_type": "application/grpc", "te": "trailers"}
     message = b"\0\0\0\0\4abcd"
-    asked = http2.request(stream, path, method="POST", ends=False, **fields)
-    talk.client("PA", asked + http2.frame(0, http2.END_STREAM, stream, message))
+    request = http2.request(stream, path, method="POST", ends=False, **fields)
+    talk.client("PA", request + http2.frame(0, http2.END_STREAM, stream, message))
     talk.wait(RTT_MS)
     talk.server()
     talk.wait(work_ms)

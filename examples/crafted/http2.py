@@ -40,8 +40,10 @@ def headers(stream: int, fields: dict[str, str], *, ends: bool = False) -> bytes
 
 def request(stream: int, path: str, *, method: str = "GET", ends: bool = True, **fields: str) -> bytes:
     """Return the HEADERS of a request."""
-    known = {":method": method, ":scheme": "http", ":path": path, ":authority": "shop.example"}
-    return headers(stream, known | {name.replace("_", "-"): value for name, value in fields.items()}, ends=ends)
+    pseudo_headers = {":method": method, ":scheme": "http", ":path": path, ":authority": "shop.example"}
+    return headers(
+        stream, pseudo_headers | {name.replace("_", "-"): value for name, value in fields.items()}, ends=ends
+    )
 
 
 def data(stream: int, size: int, *, ends: bool = False) -> list[bytes]:

@@ -52,7 +52,7 @@ class Capture:
         """Write a little-endian pcap file with microsecond times: several talks at once are put in order."""
         with RawPcapWriter(str(path), linktype=1, endianness="<") as file:
             file.write_header(None)
-            for at, frame in sorted(self.frames, key=lambda told: told[0]):
+            for at, frame in sorted(self.frames, key=lambda entry: entry[0]):
                 file.write_packet(frame, sec=at // 10**9, usec=at % 10**9 // 1000)
 
 

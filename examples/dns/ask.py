@@ -83,5 +83,5 @@ with over_quic(h3=OVER == "h3") if OVER in ("h3", "quic") else over_tls() as ask
         begun = time.monotonic_ns()
         answer = ask(dns.message.make_query(name, kind))
         ms = (time.monotonic_ns() - begun) / 1e6
-        told = {"name": name, "type": kind, "rcode": int(answer.rcode()), "ms": round(ms, 3)}
-        sys.stdout.write(json.dumps(told) + "\n")
+        row = {"name": name, "type": kind, "rcode": int(answer.rcode()), "ms": round(ms, 3)}
+        sys.stdout.write(json.dumps(row) + "\n")

@@ -56,13 +56,13 @@ class Case:
     """What to see, in Markdown."""
     encrypted: bool = True
     """The client leaves secrets."""
-    kept: bool = False
+    reuses_connection: bool = False
     """All searches go over one connection."""
 
     def commands(self) -> list[tuple[str, ...]]:
         """What the client says, one after the other."""
         words = ("ldapsearch", "-x", "-LLL", *self.options, "-b", PEOPLE)
-        if self.kept:
+        if self.reuses_connection:
             return [(*words, "-f", TOWN_LIST, "(l=%s)")]
         return [(*words, f"(l={town})") for town in TOWNS]
 
@@ -109,7 +109,7 @@ CASES = {
         title="An address book is asked in clear, six times on one connection",
         options=("-H", f"ldap://{NAME}"),
         encrypted=False,
-        kept=True,
+        reuses_connection=True,
         see="""\
 - One connection, one bind, six searches: from the second on, a search costs a search.
 - Fifty entries come without a pause: the server may send more at once on a connection that it has used before.""",
@@ -117,7 +117,7 @@ CASES = {
     "directory-ldaps-kept": Case(
         title="An address book is asked over TLS, six times on one connection",
         options=("-H", f"ldaps://{NAME}"),
-        kept=True,
+        reuses_connection=True,
         see="""\
 - One connection, one handshake, one bind, six searches. But for the handshake, it is `directory-plain-kept` with
   22 bytes more for each message.""",
@@ -207,9 +207,9 @@ def _searches(packets: list[Packet]) -> Iterator[dict[str, float]]:
     connected = next(packet.at for packet in packets if not packet.syn)
     bound = next(packet.at for packet in packets if BIND_REQUEST in packet.operations)
     before = bound - connected
-    asked = [packet.at for packet in packets if SEARCH_REQUEST in packet.operations]
+    requests = [packet.at for packet in packets if SEARCH_REQUEST in packet.operations]
     answered = [packet.at for packet in packets if SEARCH_DONE in packet.operations]
-    for request, answer in zip(asked, answered, strict=True):
+    for request, answer in zip(requests, answered, strict=True):
         start = start or request
         yield {
             "ms": (answer - start) / 1e6,
@@ -260,7 +260,7 @@ def readme(case: Case, runs: int) -> str:
         ("sh", "-c", f"ldapsearch -VV 2>&1 | {OPENLDAP}"),
         ("tcpdump", "--version"),
     )
-    kept = f",\n  {runs} times; the quickest run was kept" if runs > 1 else ""
+    repeats = f",\n  {runs} times; the quickest run was kept" if runs > 1 else ""
     secrets = """
 - `keys.log` has the TLS secrets, as the client wrote them: `conchart input.pcap --keylog keys.log`."""
     return f"""\
@@ -284,7 +284,7 @@ Client, one command after the other:
 - Server: slapd with a database of its own (`examples/far-away/slapd.py`): {sum(TOWNS.values())} people in six towns,
   which are named after how many live there: {", ".join(TOWNS)}. RSA-2048 certificate
   signed by a like authority; OpenLDAP is built with GnuTLS here, at both ends.{secrets * case.encrypted}
-- Captured on the client: `tcpdump -n --time-stamp-precision=nano -w input.pcap {PACKETS}`{kept}.
+- Captured on the client: `tcpdump -n --time-stamp-precision=nano -w input.pcap {PACKETS}`{repeats}.
 
 {versions(programs)}
 

@@ -10,10 +10,10 @@ from pathlib import Path
 def fields(capture: Path, names: Sequence[str], secrets: Path | None = None) -> Iterator[list[str]]:
     """Return the named fields of each packet, in the order of the capture; with TLS ``secrets``, of what is inside."""
     words = ["tshark", "-n", *(["-o", f"tls.keylog_file:{secrets}"] if secrets else []), "-r", capture, "-T", "fields"]
-    said = subprocess.run(
+    output = subprocess.run(
         [*words, *(word for name in names for word in ("-e", name))], check=True, capture_output=True, text=True
     ).stdout
-    return (line.split("\t") for line in said.splitlines())
+    return (line.split("\t") for line in output.splitlines())
 
 
 def nanoseconds(epoch: str) -> int:

@@ -25,7 +25,7 @@ LAB = Path(__file__).resolve().parents[1] / "lab"
 CLIENT, FRONT, BACK, BACKEND = "10.98.1.10", "10.98.1.20", "10.98.2.20", "10.98.2.30"
 SITE = "shop.example"
 THINKER = f"python3 LAB/backend.py {BACKEND} %d"
-KEPT = 'proxy_http_version 1.1; proxy_set_header Connection "";'
+KEEP_ALIVE = 'proxy_http_version 1.1; proxy_set_header Connection "";'
 CERTIFIED = "ssl_certificate @KEYS@/server.crt; ssl_certificate_key @KEYS@/server.key;"
 CONGESTION = "net.ipv4.tcp_congestion_control=reno"
 """Whatever the machine has: others pace what they send."""
@@ -37,7 +37,7 @@ http {
     access_log off;
     client_body_temp_path @RUN@/body; proxy_temp_path @RUN@/proxy; fastcgi_temp_path @RUN@/fastcgi;
     uwsgi_temp_path @RUN@/uwsgi; scgi_temp_path @RUN@/scgi;
-@SAID@
+@DIRECTIVES@
 }
 """
 HAPROXY = """\
@@ -184,11 +184,15 @@ def start_middle(avenue: Avenue, scene: Scene) -> None:
         avenue.start_server(avenue.middle, scene.port, words(scene.middle), folder=PROGRAMS)
 
 
-def start_nginx(network: Network, host: Host, port: int, said: str) -> subprocess.Popen[bytes]:
+def start_nginx(network: Network, host: Host, port: int, directives: str) -> subprocess.Popen[bytes]:
     """Start nginx with what is said in its ``http`` block; returns when it listens."""
     run = network.folder / f"nginx-{host.role}-{port}"
     run.mkdir(exist_ok=True)
-    text = NGINX.replace("@SAID@", said).replace("@RUN@", str(run)).replace("@KEYS@", str(network.folder / "keys"))
+    text = (
+        NGINX.replace("@DIRECTIVES@", directives)
+        .replace("@RUN@", str(run))
+        .replace("@KEYS@", str(network.folder / "keys"))
+    )
     (run / "nginx.conf").write_text(text)
     return network.start_server(host, port, ["nginx", "-p", run, "-e", run / "error.log", "-c", run / "nginx.conf"])
 
@@ -200,11 +204,11 @@ def readme(scene: Scene) -> str:
     run += f"\n\nOn the backend, nginx:\n\n{indented(scene.nginx_behind)}" if scene.nginx_behind else ""
     behind = "8080" if scene.backends else "443" if scene.nginx_behind else ""
     backend = f" {BACK} ──{scene.back_ms:g} ms── {BACKEND}:{behind} backend" if behind else ""
-    told = "".join(f"- Kernel of the {host}: `{setting}`.\n" for host, setting in scene.kernel.items())
-    told += "".join(f"- Backend, port {8080 + number}: `{line}`\n" for number, line in enumerate(scene.backends))
+    settings = "".join(f"- Kernel of the {host}: `{setting}`.\n" for host, setting in scene.kernel.items())
+    settings += "".join(f"- Backend, port {8080 + number}: `{line}`\n" for number, line in enumerate(scene.backends))
     for line, times in Counter(scene.clients).items():
-        told += f"- Client{f', {times} times' if times > 1 else ''}: `{line}`\n"
-    said = [VERSIONS[name] for name in scene.programs]
+        settings += f"- Client{f', {times} times' if times > 1 else ''}: `{line}`\n"
+    commands = [VERSIONS[name] for name in scene.programs]
     return f"""\
 # {scene.title}
 
@@ -220,10 +224,10 @@ Network namespaces on one machine; `examples/lab/delay_line.py` makes the distan
 
 {run}
 
-{told}- Programs: `examples/findings/programs`, `examples/lab`.
+{settings}- Programs: `examples/findings/programs`, `examples/lab`.
 - Captured in the middle, `tcpdump -i any {scene.heard}`.
 
-{versions([*said, ("tcpdump", "--version")])}
+{versions([*commands, ("tcpdump", "--version")])}
 
 ## What to see
 

@@ -70,15 +70,15 @@ def main() -> None:
     parser.add_argument("--together", action="store_true")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--version", choices=sorted(VERSIONS))
-    said = parser.parse_args()
-    visitor = Visitor(said.name, said.authority, said.version, resumes=said.resume)
-    if not said.together:
-        for _ in range(said.visits):
+    options = parser.parse_args()
+    visitor = Visitor(options.name, options.authority, options.version, resumes=options.resume)
+    if not options.together:
+        for _ in range(options.visits):
             visitor.visit()
             time.sleep(PAUSE_SECONDS)
         return
-    barrier = Barrier(said.visits)
-    visits = [Thread(target=visitor.visit, args=(barrier,)) for _ in range(said.visits)]
+    barrier = Barrier(options.visits)
+    visits = [Thread(target=visitor.visit, args=(barrier,)) for _ in range(options.visits)]
     for visit in visits:
         visit.start()
     for visit in visits:

@@ -55,7 +55,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
         axes.grid(color=GRID, linewidth=0.8)
         axes.spines[["top", "right"]].set_visible(False)
         axes.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1.01, 0.5))
-        said = json.dumps(
+        description = json.dumps(
             {f"{name}, {'reused' if reused else 'full'}": values for name, _, reused, values in lines(found)}
         )
-        figure.savefig(path, format="svg", metadata={"Date": None, "Description": said})
+        figure.savefig(path, format="svg", metadata={"Date": None, "Description": description})

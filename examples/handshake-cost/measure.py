@@ -21,7 +21,7 @@ STAGES = ("setup", "hello", "answers", "last", "data")
 PATIENCE_SECONDS = 120
 
 Row = dict[str, object]
-Asked = TypeVar("Asked")
+AnyCell = TypeVar("AnyCell")
 
 
 def build(folder: Path) -> None:
@@ -31,7 +31,7 @@ def build(folder: Path) -> None:
     subprocess.run(["go", "build", "-o", folder / "cost-go", HERE / "cost.go"], check=True)
 
 
-def least_disturbed(cells: Sequence[Asked], rounds: int, measured: Callable[[Asked], Row]) -> list[Row]:
+def least_disturbed(cells: Sequence[AnyCell], rounds: int, measured: Callable[[AnyCell], Row]) -> list[Row]:
     """Measure all cells, ``rounds`` times, and keep the best round of each."""
     found = [[measured(cell) for cell in cells] for _ in range(rounds)]
     return [min(rows, key=lambda row: int(str(row["cpu_ns"]))) for rows in zip(*found, strict=True)]
@@ -45,13 +45,13 @@ def measure(programs: Path, keys: Mapping[str, Path], cell: Cell, connections: i
 
 def measure_go(programs: Path, keys: Mapping[str, Path], cell: GoCell, connections: int) -> Row:
     """Let both ends of Go talk in one process."""
-    said = run(programs / "cost-go", ["process", cell.group, keys[cell.key], cell.how, cell.bytes, connections])
-    return {**asdict(cell), "cpu_ns": round(median(int(line) for line in said.splitlines()[1:]))}
+    output = run(programs / "cost-go", ["process", cell.group, keys[cell.key], cell.how, cell.bytes, connections])
+    return {**asdict(cell), "cpu_ns": round(median(int(line) for line in output.splitlines()[1:]))}
 
 
-def stages(said: str) -> Row:
+def stages(output: str) -> Row:
     """Make a row of what ``cost`` printed: medians by end and stage, and of the whole connection."""
-    lines = [[int(word) for word in line.split()] for line in said.splitlines()[1:]]
+    lines = [[int(word) for word in line.split()] for line in output.splitlines()[1:]]
     columns = [round(median(column)) for column in zip(*lines, strict=True)]
     ends = {"client": columns[: len(STAGES)], "server": columns[len(STAGES) :]}
     return {

@@ -37,8 +37,8 @@ def capture(name: str, case: Case, programs: Path, keys: Mapping[str, Path], fol
         if case.program == "nginx":
             counted: Row = {"nginx_cpu_ns": let_curl_talk(cable, keys[case.key])}
         else:
-            said = let_ours_talk(cable, case, programs / case.program, keys[case.key])
-            counted = {"cpu": {end: stages(said[end])[end] for end in ENDS}} if case.program == "cost" else {}
+            output = let_ours_talk(cable, case, programs / case.program, keys[case.key])
+            counted = {"cpu": {end: stages(output[end])[end] for end in ENDS}} if case.program == "cost" else {}
         settle()
         listener.stop()
         folder.mkdir(parents=True, exist_ok=True)
@@ -59,10 +59,10 @@ def let_ours_talk(cable: Cable, case: Case, program: Path, keys: Path) -> dict[s
     client = cable.start(
         cable.client, [program, "client", *map(str, words)], stdout=subprocess.PIPE, preexec_fn=stay_on_one_cpu
     )
-    said, _ = client.communicate(timeout=PATIENCE_SECONDS)
+    output, _ = client.communicate(timeout=PATIENCE_SECONDS)
     if client.returncode or server.wait(PATIENCE_SECONDS):
         raise RuntimeError(f"{program.name}: exit code {client.returncode}; the server said: {log.read_text()}")
-    return {"client": said.decode(), "server": log.read_text()}
+    return {"client": output.decode(), "server": log.read_text()}
 
 
 def let_curl_talk(cable: Cable, keys: Path) -> int:

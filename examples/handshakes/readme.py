@@ -44,7 +44,7 @@ def readme(case: Case, apache: str) -> str:
     writer = "server" if case.server_secrets else "client"
     front = ("nginx", "-v") if case.server == "nginx" else (apache, "-v")
     programs = dict.fromkeys(program(words) for words in case.clients)
-    said = versions([*(VERSIONS[name] for name in programs), front, ("tcpdump", "--version")])
+    version_lines = versions([*(VERSIONS[name] for name in programs), front, ("tcpdump", "--version")])
     named = any(word.startswith("@") for words in case.clients for word in words)
     files = (
         f"\n- `@{BODY}N` and `@{COOKIE}N` are files: a request's body of N bytes, a Cookie field of N." if named else ""
@@ -73,7 +73,7 @@ Client, {order}:
 - `{SECRETS}` has the TLS secrets, as the {writer} wrote them:
   `tshark -o tls.keylog_file:{SECRETS} -r input.pcap -Y http`.
 
-{said}
+{version_lines}
 
 ## What to see
 

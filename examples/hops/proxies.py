@@ -53,15 +53,15 @@ Start = tuple[str, list[str | Path], dict[str, str]]
 
 
 def _nginx(proxy: Proxy, run: Path, listen: str, servers: list[str], _pem: Path) -> Start:
-    said = ["proxy_http_version 1.1", 'proxy_set_header Connection ""'] if proxy.pooled else []
-    said += ["proxy_set_header Host $host", *proxy.directives]
+    lines = ["proxy_http_version 1.1", 'proxy_set_header Connection ""'] if proxy.pooled else []
+    lines += ["proxy_set_header Host $host", *proxy.directives]
     words = [" ssl"] * proxy.front_tls + [" http2"] * proxy.http2 + [" proxy_protocol"] * proxy.takes_announced
     return "nginx.conf", ["nginx", "-p", run, "-e", run / "error.log", "-c"], {
         "LISTEN": listen + "".join(words),
         "SERVERS": "\n        ".join(f"server {server} max_fails=0;" for server in servers),
         "POOL": "keepalive 32;" * proxy.pooled,
         "SCHEME": "https" if proxy.back_tls else "http",
-        "DIRECTIVES": "\n            ".join(f"{line};" for line in said),
+        "DIRECTIVES": "\n            ".join(f"{line};" for line in lines),
     }  # fmt: skip
 
 
@@ -71,11 +71,11 @@ def _haproxy(proxy: Proxy, _run: Path, listen: str, servers: list[str], pem: Pat
     options = " ssl verify none" * proxy.back_tls
     options += {0: "", 1: " send-proxy", 2: " send-proxy-v2"}[proxy.announces]
     options += " check inter 200ms" * any("httpchk" in line for line in proxy.directives)
-    said = [f"http-reuse {proxy.reuse}", *proxy.directives]
+    lines = [f"http-reuse {proxy.reuse}", *proxy.directives]
     return "haproxy.cfg", ["haproxy", "-db", "-f"], {
         "LISTEN": listen,
         "SERVERS": "\n    ".join(f"server s{number} {server}{options}" for number, server in enumerate(servers)),
-        "DIRECTIVES": "\n    ".join(said),
+        "DIRECTIVES": "\n    ".join(lines),
     }  # fmt: skip
 
 
@@ -94,14 +94,14 @@ def _apache(proxy: Proxy, _run: Path, listen: str, servers: list[str], pem: Path
 
 def _caddy(proxy: Proxy, _run: Path, listen: str, servers: list[str], pem: Path) -> Start:
     address, _, port = listen.rpartition(":")
-    said = [f"to {' '.join(servers)}", *proxy.directives]
+    lines = [f"to {' '.join(servers)}", *proxy.directives]
     options = ["tls_insecure_skip_verify"] * proxy.back_tls + ["keepalive off"] * (not proxy.pooled)
-    said += [f"transport http {{\n{chr(10).join(options)}\n}}"] * bool(options)
+    lines += [f"transport http {{\n{chr(10).join(options)}\n}}"] * bool(options)
     return "Caddyfile", ["caddy", "run", "--adapter", "caddyfile", "--config"], {
         "SITE": f"http{'s' * proxy.front_tls}://:{port}", "ADDRESS": address,
         "PROTOCOLS": "h1 h2" if proxy.http2 else "h1",
         "TLS": f"tls {pem} {pem}" * proxy.front_tls,
-        "DIRECTIVES": "\n".join(said),
+        "DIRECTIVES": "\n".join(lines),
     }  # fmt: skip
 
 

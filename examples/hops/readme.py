@@ -23,8 +23,8 @@ HEARD = {
 def readme(case: Case, town: Town, concurrency: int, requests: int, links: int) -> str:
     """Say how the capture was made and what to see in it."""
     programs = {proxy.program for proxy in (case.proxy, case.inner) if proxy}
-    said = [VERSIONS[name] for name in sorted(programs - {"apache"})]
-    said += [(find_apache().program, "-v")] * ("apache" in programs)
+    commands = [VERSIONS[name] for name in sorted(programs - {"apache"})]
+    commands += [(find_apache().program, "-v")] * ("apache" in programs)
     keys = "- `keys.log` has the TLS secrets of the first leg, as the client wrote them.\n" * case.keys
     joined = "switch" if case.homes != APART else "a switch" if case.networks == 1 else "two switches"
     return f"""\
@@ -45,7 +45,7 @@ Made by `examples/hops/make-captures`; what the set is for is in `examples/hops/
 - Captured {HEARD[case.capture]}.
 - `truth.csv`: {links:,} links, from what the ends wrote down.
 {keys}
-{versions([*said, ("tcpdump", "--version")])}
+{versions([*commands, ("tcpdump", "--version")])}
 
 ## What to see
 

@@ -29,10 +29,10 @@ async def hand_on(reader: StreamReader, writer: StreamWriter) -> None:
     writer.write_eof()
 
 
-async def relay(reader: StreamReader, writer: StreamWriter, port: int = WEB_PORT, said: bytes = b"") -> None:
+async def relay(reader: StreamReader, writer: StreamWriter, port: int = WEB_PORT, greeting: bytes = b"") -> None:
     """Connect to ``port``, say so, and hand on in both directions."""
     there, back = await asyncio.open_connection(HOST, port)
-    writer.write(said)
+    writer.write(greeting)
     await asyncio.gather(hand_on(reader, back), hand_on(there, writer))
     back.close()
     writer.close()

@@ -22,7 +22,7 @@ class UnfitRunError(Exception):
 
 
 @dataclass(frozen=True)
-class Asked:
+class Request:
     """A request on one leg."""
 
     connection: tuple[str, str, str, str]
@@ -46,8 +46,8 @@ def write_truth(folder: Path, capture: Path, truth: Path) -> int:
     opened = connections(capture)
     rows = []
     for tier, (fronts, backs) in enumerate(zip(legs, legs[1:], strict=False)):
-        for number, asked in fronts.items():
-            for front in asked:
+        for number, requests in fronts.items():
+            for front in requests:
                 rows += [(tier, *front.row, *back.row) for back in backs[number] if back.connection != front.connection]
                 if front.connection not in opened:
                     raise UnfitRunError(f"{capture.name} lacks {front}")
@@ -60,7 +60,7 @@ def write_truth(folder: Path, capture: Path, truth: Path) -> int:
     return len(rows)
 
 
-def read_legs(folder: Path) -> Iterator[dict[str, list[Asked]]]:
+def read_legs(folder: Path) -> Iterator[dict[str, list[Request]]]:
     """Yield of each leg what was asked on it, by id."""
     for number in range(10):
         found = defaultdict(list)
@@ -68,7 +68,7 @@ def read_legs(folder: Path) -> Iterator[dict[str, list[Asked]]]:
         for log in logs:
             for *connection, exchange, identifier, at in csv.reader(log.open()):
                 if identifier:
-                    found[identifier].append(Asked(tuple(connection), int(exchange), int(at)))
+                    found[identifier].append(Request(tuple(connection), int(exchange), int(at)))
         if not logs:
             return
         yield found
@@ -86,9 +86,9 @@ def from_nginx(diary: Path, leg: Path) -> None:
 def connections(capture: Path) -> set[tuple[str, str, str, str]]:
     """Return the ends of every connection that the capture has a SYN of."""
     words = ["tcpdump", "-nn", "-t", "-r", str(capture), "tcp[tcpflags] & (tcp-syn|tcp-ack) == tcp-syn"]
-    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    output = subprocess.run(words, check=True, capture_output=True, text=True).stdout
     found = set()
-    for line in said.splitlines():
+    for line in output.splitlines():
         words = line[line.index("IP ") :].split()
         ends = [word.rstrip(":").rpartition(".") for word in (words[1], words[3])]
         found.add((ends[0][0], ends[0][2], ends[1][0], ends[1][2]))

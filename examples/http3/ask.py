@@ -15,7 +15,7 @@ seconds, ``--cookie`` a cookie of N bytes with each request. After ``--patience`
 
 In: the PEM file of the authority that signed the certificate. Out: secrets in KEYS, a qlog of each connection, and on
 standard output one JSON object for each request: ``connection``, ``stream``, ``path``, ``status``, ``bytes``,
-``asked_at``, ``first_at`` and ``done_at`` by this program's clock, nanoseconds since the Unix epoch.
+``requested_at``, ``first_at`` and ``done_at`` by this program's clock, nanoseconds since the Unix epoch.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Request:
     connection: int
     stream: int
     path: str
-    asked_at: int
+    requested_at: int
     status: int | None = None
     bytes: int = 0
     first_at: int | None = None
@@ -85,15 +85,15 @@ class Asking(QuicConnectionProtocol):
         stream = self._quic.get_next_available_stream_id()
         headers = [(":method", "GET"), (":scheme", "https"), (":authority", name), (":path", path)]
         headers += [("cookie", f"{stream}-{time.time_ns():x}-".ljust(cookie, "x"))] * bool(cookie)
-        self.requests[stream] = Request(connection=connection, stream=stream, path=path, asked_at=time.time_ns())
+        self.requests[stream] = Request(connection=connection, stream=stream, path=path, requested_at=time.time_ns())
         self._waiting[stream] = self._loop.create_future()
         self._http.send_headers(stream, [(key.encode(), value.encode()) for key, value in headers], end_stream=True)
         return self._waiting[stream]
 
     def datagram_received(self, data: bytes | str, addr: tuple[str, int]) -> None:
         """Give up at a stateless reset (RFC 9000 section 10.3.1), which aioquic does not look for."""
-        known = [self._quic._peer_cid, *self._quic._peer_cid_available]  # noqa: SLF001
-        if data[-16:] not in [each.stateless_reset_token for each in known]:
+        identifiers = [self._quic._peer_cid, *self._quic._peer_cid_available]  # noqa: SLF001
+        if data[-16:] not in [each.stateless_reset_token for each in identifiers]:
             return super().datagram_received(data, addr)
         self._transport = Silent()
         for waiting in self._waiting.values():
@@ -123,11 +123,11 @@ class Asking(QuicConnectionProtocol):
         before.close()
 
 
-def in_turn(said: argparse.Namespace) -> list[list[str]]:
+def in_turn(options: argparse.Namespace) -> list[list[str]]:
     """Give the paths that are asked for at once, one list after the other."""
-    if said.one_by_one or said.apart:
-        return [[path] for path in said.paths]
-    return [said.paths[:1], said.paths[1:]] if said.first_alone else [said.paths]
+    if options.one_by_one or options.apart:
+        return [[path] for path in options.paths]
+    return [options.paths[:1], options.paths[1:]] if options.first_alone else [options.paths]
 
 
 async def ping(asking: Asking, seconds: float) -> None:
@@ -137,20 +137,20 @@ async def ping(asking: Asking, seconds: float) -> None:
         await asking.ping()
 
 
-async def visit(said: argparse.Namespace, configuration: QuicConfiguration, connection: int, *, early: bool) -> None:
+async def visit(options: argparse.Namespace, configuration: QuicConfiguration, connection: int, *, early: bool) -> None:
     """Ask for all paths on a connection."""
     tickets: list[SessionTicket] = []
     async with connect(
-        said.name, PORT, configuration=configuration, create_protocol=Asking,
+        options.name, PORT, configuration=configuration, create_protocol=Asking,
         session_ticket_handler=tickets.append, wait_connected=not early,
     ) as asking:  # fmt: skip
         assert isinstance(asking, Asking)
-        pinging = asyncio.ensure_future(ping(asking, said.ping)) if said.ping else None
+        pinging = asyncio.ensure_future(ping(asking, options.ping)) if options.ping else None
         later = list[asyncio.Future[None]]()
-        for paths in in_turn(said):
-            if asking.requests and said.update:
+        for paths in in_turn(options):
+            if asking.requests and options.update:
                 asking.request_key_update()
-            if asking.requests and said.rebind:
+            if asking.requests and options.rebind:
                 await asking.rebind()
             answers = []
             for path in paths:
@@ -158,10 +158,10 @@ async def visit(said: argparse.Namespace, configuration: QuicConfiguration, conn
                     asking.transmit()
                     await asyncio.sleep(int(pause[1]) / 1000)
                 else:
-                    answers.append(asking.ask(said.name, path, connection, said.cookie))
+                    answers.append(asking.ask(options.name, path, connection, options.cookie))
             asking.transmit()
-            later += answers if said.apart else []
-            await (asyncio.sleep(said.apart) if said.apart else asyncio.wait(answers, timeout=said.patience))
+            later += answers if options.apart else []
+            await (asyncio.sleep(options.apart) if options.apart else asyncio.wait(answers, timeout=options.patience))
         await asyncio.gather(*later)
         await asyncio.sleep(TICKET_SECONDS)
         if pinging:
@@ -189,22 +189,22 @@ async def main(words: Sequence[str] | None = None) -> None:
         parser.add_argument(name, type=float, default=0)
     parser.add_argument("--cipher", choices=[suite.name for suite in CipherSuite])
     parser.add_argument("--version", choices=VERSIONS, default="1")
-    said = parser.parse_args(words)
-    version = VERSIONS[said.version]
-    with said.keys.open("a") as keys:
+    options = parser.parse_args(words)
+    version = VERSIONS[options.version]
+    with options.keys.open("a") as keys:
         configuration = QuicConfiguration(
-            alpn_protocols=H3_ALPN, cafile=said.authority, secrets_log_file=keys, server_name=said.name,
-            quic_logger=QuicFileLogger(said.qlog), supported_versions=[*[GREASED] * said.greased, version],
-            original_version=GREASED if said.greased else version,
-            cipher_suites=[CipherSuite[said.cipher]] if said.cipher else None, max_data=1 << 24,
+            alpn_protocols=H3_ALPN, cafile=options.authority, secrets_log_file=keys, server_name=options.name,
+            quic_logger=QuicFileLogger(options.qlog), supported_versions=[*[GREASED] * options.greased, version],
+            original_version=GREASED if options.greased else version,
+            cipher_suites=[CipherSuite[options.cipher]] if options.cipher else None, max_data=1 << 24,
             max_stream_data=1 << 24,
         )  # fmt: skip
-        for number in range(said.visits):
-            ticket = configuration.session_ticket if said.again != "full" else None
-            if ticket and said.again == "ticket":
+        for number in range(options.visits):
+            ticket = configuration.session_ticket if options.again != "full" else None
+            if ticket and options.again == "ticket":
                 ticket = replace(ticket, max_early_data_size=None)
             configuration.session_ticket = ticket
-            await visit(said, configuration, number, early=bool(ticket) and said.again == "early")
+            await visit(options, configuration, number, early=bool(ticket) and options.again == "early")
 
 
 if __name__ == "__main__":

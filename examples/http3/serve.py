@@ -45,7 +45,9 @@ class Answering(QuicConnectionProtocol):
             super().datagram_received(data, addr)
         elif isinstance(data, bytes) and not data[0] & 0x80 and len(data) > SHORTEST_RESET:
             (token,) = (
-                known.stateless_reset_token for known in self._quic._host_cids if data[1:].startswith(known.cid)
+                identifier.stateless_reset_token
+                for identifier in self._quic._host_cids
+                if data[1:].startswith(identifier.cid)
             )  # noqa: SLF001
             length = min(len(data) - 1, LONGEST_RESET)
             head = bytes([0x40 | os.urandom(1)[0] & 0x3F]) + os.urandom(length - 1 - len(token))
@@ -64,8 +66,8 @@ class Answering(QuicConnectionProtocol):
             return
         for each in self._http.handle_event(event):
             if isinstance(each, HeadersReceived):
-                said = PATH.fullmatch(dict(each.headers)[b":path"])
-                wait_ms, length = (int(number or 0) for number in said.groups()) if said else (0, -1)
+                match = PATH.fullmatch(dict(each.headers)[b":path"])
+                wait_ms, length = (int(number or 0) for number in match.groups()) if match else (0, -1)
                 self._loop.call_later(wait_ms / 1000, self._answer, each.stream_id, length)
 
     def _answer(self, stream_id: int, length: int) -> None:
@@ -91,20 +93,22 @@ async def main() -> None:
     for name in ("--retry", "--forget", "--restart"):
         parser.add_argument(name, action="store_true")
     parser.add_argument("--policy", type=int, default=0)
-    said = parser.parse_args()
-    logger = QuicFileLogger(said.qlog)
+    options = parser.parse_args()
+    logger = QuicFileLogger(options.qlog)
     configuration = QuicConfiguration(is_client=False, alpn_protocols=H3_ALPN, quic_logger=logger, max_data=1 << 24)
-    configuration.load_cert_chain(said.certificate, said.key)
+    configuration.load_cert_chain(options.certificate, options.key)
     tickets: dict[bytes, SessionTicket] = {}
 
     def keep(ticket: SessionTicket) -> None:
         tickets[ticket.ticket] = ticket
 
-    Answering.restarts = said.restart
-    Answering.policy = b" ".join(b"https://cdn-%d.example" % number for number in range(said.policy))[: said.policy]
+    Answering.restarts = options.restart
+    Answering.policy = b" ".join(b"https://cdn-%d.example" % number for number in range(options.policy))[
+        : options.policy
+    ]
     await serve(
-        said.address, said.port, configuration=configuration, create_protocol=Answering, retry=said.retry,
-        session_ticket_handler=keep, session_ticket_fetcher=(lambda _: None) if said.forget else tickets.get,
+        options.address, options.port, configuration=configuration, create_protocol=Answering, retry=options.retry,
+        session_ticket_handler=keep, session_ticket_fetcher=(lambda _: None) if options.forget else tickets.get,
     )  # fmt: skip
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)

@@ -23,13 +23,13 @@ UNANSWERED: Event = {"first_at": None, "first_number": None, "datagrams": None}
 
 def of_qlogs(client: Sequence[Path], server: Sequence[Path], requests: Iterable[Event]) -> dict[str, Any]:
     """Reduce the qlogs of both ends, a file a connection, and what ``ask.py`` said of its requests."""
-    said = list(requests)
+    listed = list(requests)
     servers = [_events(path) for path in server] or [[] for _ in client]
     return {
         "how": "qlogs of aioquic, reduced by examples/http3/truth.py",
         "connections": [
             _connection(
-                {"client": _events(path), "server": there}, [each for each in said if each["connection"] == number]
+                {"client": _events(path), "server": there}, [each for each in listed if each["connection"] == number]
             )
             for number, (path, there) in enumerate(zip(client, servers, strict=True))
         ],
@@ -42,18 +42,18 @@ def of_netlog(netlog: Path) -> dict[str, Any]:
     types = {number: name for name, number in log["constants"]["logEventTypes"].items()}
     offset_ms, streams, datagrams, lost = log["constants"]["timeTickOffset"], dict[int, Event](), 0, list[Event]()
     for event in log["events"]:
-        name, said = types[event["type"]], event.get("params", {})
+        name, params = types[event["type"]], event.get("params", {})
         if name == "HTTP3_HEADERS_SENT":
-            streams[said["stream_id"]] = {"stream": said["stream_id"], "path": _field(said["headers"], ":path")}
+            streams[params["stream_id"]] = {"stream": params["stream_id"], "path": _field(params["headers"], ":path")}
         elif name == "QUIC_SESSION_PACKET_RECEIVED":
             datagrams += 1
-        elif name == "QUIC_SESSION_STREAM_FRAME_RECEIVED" and said["offset"] == 0 and said["stream_id"] in streams:
+        elif name == "QUIC_SESSION_STREAM_FRAME_RECEIVED" and params["offset"] == 0 and params["stream_id"] in streams:
             at = (int(event["time"]) + offset_ms) * 1_000_000
-            streams[said["stream_id"]] |= {"first_at": at, "first_number": None, "datagrams": datagrams}
+            streams[params["stream_id"]] |= {"first_at": at, "first_number": None, "datagrams": datagrams}
         elif name == "HTTP3_HEADERS_DECODED":
-            streams[said["stream_id"]]["status"] = int(_field(said["headers"], ":status"))
+            streams[params["stream_id"]]["status"] = int(_field(params["headers"], ":status"))
         elif name == "QUIC_SESSION_PACKET_LOST":
-            lost.append({"by": "client", "number": said["packet_number"]})
+            lost.append({"by": "client", "number": params["packet_number"]})
     how = "Chromium's netlog, reduced by examples/http3/truth.py"
     return {"how": how, "connections": [{"requests": [streams[key] for key in sorted(streams)], "lost": lost}]}
 
@@ -68,7 +68,7 @@ def _events(path: Path) -> list[Event]:
     return found
 
 
-def _connection(ends: dict[str, list[Event]], asked: Iterable[Event]) -> dict[str, Any]:
+def _connection(ends: dict[str, list[Event]], requests: Iterable[Event]) -> dict[str, Any]:
     firsts = _firsts(ends["client"])
     lost, sent = [], Counter[tuple[str, str]]()
     for end, events in ends.items():
@@ -82,7 +82,7 @@ def _connection(ends: dict[str, list[Event]], asked: Iterable[Event]) -> dict[st
             {key: each[key] for key in ("stream", "path", "status", "bytes")}
             | {"read_at": each["first_at"]}
             | firsts.get(each["stream"], UNANSWERED)
-            for each in sorted(asked, key=lambda each: each["stream"])
+            for each in sorted(requests, key=lambda each: each["stream"])
         ],
         "lost": lost,
         "sent": [{"by": end, "space": space, "packets": count} for (end, space), count in sorted(sent.items())],

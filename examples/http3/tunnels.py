@@ -279,16 +279,16 @@ class Client(QuicConnectionProtocol):
         self.data(stream, b"", end=True)
 
 
-async def serve_until_ended(said: argparse.Namespace) -> None:
+async def serve_until_ended(options: argparse.Namespace) -> None:
     """Serve, with the echo behind."""
     loop = asyncio.get_running_loop()
-    logger = QuicFileLogger(said.qlog)
+    logger = QuicFileLogger(options.qlog)
     await loop.create_datagram_endpoint(Echo, local_addr=("127.0.0.1", ECHO_PORT))
     configuration = QuicConfiguration(
         is_client=False, alpn_protocols=H3_ALPN, quic_logger=logger, max_datagram_frame_size=MAX_DATAGRAM
     )
-    configuration.load_cert_chain(said.certificate, said.key)
-    await serve(said.address, said.port, configuration=configuration, create_protocol=Proxy)
+    configuration.load_cert_chain(options.certificate, options.key)
+    await serve(options.address, options.port, configuration=configuration, create_protocol=Proxy)
     ended = asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, ended.set)
     await ended.wait()
@@ -296,14 +296,14 @@ async def serve_until_ended(said: argparse.Namespace) -> None:
         logger.end_trace(trace)
 
 
-async def ask(said: argparse.Namespace) -> None:
+async def ask(options: argparse.Namespace) -> None:
     """Use each tunnel."""
-    with said.keys.open("a") as keys:
+    with options.keys.open("a") as keys:
         configuration = QuicConfiguration(
-            alpn_protocols=H3_ALPN, cafile=said.authority, secrets_log_file=keys, server_name=said.name,
-            quic_logger=QuicFileLogger(said.qlog), max_datagram_frame_size=MAX_DATAGRAM,
+            alpn_protocols=H3_ALPN, cafile=options.authority, secrets_log_file=keys, server_name=options.name,
+            quic_logger=QuicFileLogger(options.qlog), max_datagram_frame_size=MAX_DATAGRAM,
         )  # fmt: skip
-        async with connect(said.name, PORT, configuration=configuration, create_protocol=Client) as client:
+        async with connect(options.name, PORT, configuration=configuration, create_protocol=Client) as client:
             assert isinstance(client, Client)
             await asyncio.gather(client.udp(), client.ask("GET", "/page"))
             await client.transport()
@@ -330,8 +330,8 @@ def main() -> None:
     client.add_argument("keys", type=Path)
     client.add_argument("qlog")
     client.set_defaults(run=ask)
-    said = parser.parse_args()
-    asyncio.run(said.run(said))
+    options = parser.parse_args()
+    asyncio.run(options.run(options))
 
 
 if __name__ == "__main__":

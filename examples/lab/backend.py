@@ -24,7 +24,7 @@ PAGE = b"""<!doctype html><meta charset=utf-8><title>A page</title>
 <link rel=stylesheet href=/wait-2/bytes-150><link rel=icon href=data:,>
 <img src=/wait-10/bytes-6000 alt=""><img src=/wait-2/bytes-90 alt=""><img src=/wait-50/status-204 alt="">
 """
-ASKED = re.compile(
+TARGET = re.compile(
     r"/wait-(?P<wait>\d+)/(?:bytes-(?P<size>\d+)|status-(?P<status>204|304)|(?P<page>page)(?:-(?P<name>[a-z]+))?"
     r"|(?P<kind>pieces|events)-(?P<count>\d+)-(?P<piece>\d+)-(?P<pause>\d+))"
 )
@@ -40,16 +40,16 @@ class Thinker(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Think, then answer what the target asks for."""
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        asked = ASKED.fullmatch(self.path)
-        if not asked:
+        target = TARGET.fullmatch(self.path)
+        if not target:
             self.send_error(404)
             return
-        time.sleep(int(asked["wait"]) / 1000)
-        if asked["kind"]:
-            self.send_pieces(asked["kind"] == "events", *map(int, asked.group("count", "piece", "pause")))
+        time.sleep(int(target["wait"]) / 1000)
+        if target["kind"]:
+            self.send_pieces(target["kind"] == "events", *map(int, target.group("count", "piece", "pause")))
             return
-        status, page = asked["status"], asked["page"]
-        body = self.page(asked["name"]) if page else b"x" * int(asked["size"] or 0)
+        status, page = target["status"], target["page"]
+        body = self.page(target["name"]) if page else b"x" * int(target["size"] or 0)
         self.send_response(int(status or 200))
         if not status:
             self.send_header("Content-Length", str(len(body)))

@@ -134,16 +134,16 @@ class Judge:
         due_ns = None if why == "queue" else way.sent_ns(len(raw), now_ns) + way.delay_ns + held_ns
         if packet and self._log:
             at = time.time_ns()
-            said = {
+            entry = {
                 "at": at, "monotonic_ns": now_ns, "from": sender, "ports": packet.ports, "kind": packet.kind,
                 "seq": packet.seq, "ack": packet.ack, "length": packet.length, "size": packet.size,
                 "verdict": "drop" if why else "hold" if held_ns else "twice" if again else "pass",
                 "due_at": None if due_ns is None else at + due_ns - now_ns,
             }  # fmt: skip
-            self._log.write(json.dumps(said) + "\n")
+            self._log.write(json.dumps(entry) + "\n")
         if why and self._drops:
-            said = {"at": time.time_ns(), "from": sender, "why": why, **describe(raw)}
-            self._drops.write(json.dumps(said) + "\n")
+            entry = {"at": time.time_ns(), "from": sender, "why": why, **describe(raw)}
+            self._drops.write(json.dumps(entry) + "\n")
         return [] if why or due_ns is None else [due_ns, *(due_ns + later_ns for later_ns in again)]
 
     def _why_dropped(self, sender: str, size: int, now_ns: int, chosen: list[Rule]) -> str | None:
@@ -191,18 +191,18 @@ def main() -> None:
     parser.add_argument("--log", type=Path)
     parser.add_argument("--drops", type=Path)
     parser.add_argument("rules", nargs="*", type=read_rule, metavar="RULE")
-    said = parser.parse_args()
+    options = parser.parse_args()
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the lab; there is nothing to say about it here
     os.nice(NICENESS)
-    left = open_end(said.left_namespace, said.left_interface)
-    right = open_end(said.right_namespace, said.right_interface)
-    back_ms = said.milliseconds if said.back is None else said.back
+    left = open_end(options.left_namespace, options.left_interface)
+    right = open_end(options.right_namespace, options.right_interface)
+    back_ms = options.milliseconds if options.back is None else options.back
     ways = {
-        sender: Way(delay_ns=round(ms * 1e6), rate=said.rate, queue=said.queue, loss=loss)
-        for sender, ms, loss in (("left", said.milliseconds, said.loss), ("right", back_ms, said.loss_back))
+        sender: Way(delay_ns=round(ms * 1e6), rate=options.rate, queue=options.queue, loss=loss)
+        for sender, ms, loss in (("left", options.milliseconds, options.loss), ("right", back_ms, options.loss_back))
     }
-    log, drops = (path.open("w", buffering=1) if path else None for path in (said.log, said.drops))
-    judge = Judge(ways, rules=said.rules, log=log, drops=drops, seed=said.seed)
+    log, drops = (path.open("w", buffering=1) if path else None for path in (options.log, options.drops))
+    judge = Judge(ways, rules=options.rules, log=log, drops=drops, seed=options.seed)
     os.write(sys.stdout.fileno(), b"ready\n")
     carry(left, right, judge)
 

@@ -21,19 +21,19 @@ def describe(raw: bytes) -> dict[str, object]:
     else:
         start, protocol, ip_id = 40, raw[6], None
         source, destination = (socket.inet_ntop(socket.AF_INET6, raw[at : at + 16]) for at in (8, 24))
-    said: dict[str, object] = {
+    facts: dict[str, object] = {
         "source": source, "destination": destination, "protocol": protocol, "ip_id": ip_id,
         "ports": None, "seq": None, "ack": None, "flags": None,
     }  # fmt: skip
     inner, payload = raw[start:], raw[start:]
     if protocol in (TCP, UDP):
-        said["ports"] = [int.from_bytes(inner[at : at + 2], "big") for at in (0, 2)]
+        facts["ports"] = [int.from_bytes(inner[at : at + 2], "big") for at in (0, 2)]
         payload = inner[8:]
     if protocol == TCP:
-        said |= {"seq": int.from_bytes(inner[4:8], "big"), "ack": int.from_bytes(inner[8:12], "big")}
-        said["flags"] = inner[13]
+        facts |= {"seq": int.from_bytes(inner[4:8], "big"), "ack": int.from_bytes(inner[8:12], "big")}
+        facts["flags"] = inner[13]
         payload = inner[(inner[12] >> 4) * 4 :]
-    return said | {"length": len(payload), "payload": hash_of(payload)}
+    return facts | {"length": len(payload), "payload": hash_of(payload)}
 
 
 def hash_of(payload: bytes) -> str:

@@ -18,11 +18,11 @@ def make_keys(folder: Path, kind: str) -> Path:
         [PROGRAM, folder, kind], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, preexec_fn=os.setpgrp
     )
     try:
-        _, said = made.communicate()
+        _, errors = made.communicate()
     except BaseException:
         os.killpg(made.pid, signal.SIGKILL)
         made.communicate()  # until the last of the group has closed its end
         raise
     if made.returncode:
-        raise RuntimeError(f"{PROGRAM.name}: {said}")
+        raise RuntimeError(f"{PROGRAM.name}: {errors}")
     return folder

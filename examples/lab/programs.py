@@ -58,9 +58,9 @@ def find_apache() -> Apache:
 
 def versions(commands: Iterable[Sequence[str]]) -> str:
     """List programs as each names itself, and the kernel."""
-    said = []
+    names = []
     for words in commands:
         run = subprocess.run(words, capture_output=True, text=True, check=True)
-        said.append((run.stdout or run.stderr).splitlines()[0])
+        names.append((run.stdout or run.stderr).splitlines()[0])
     kernel = f"{os.uname().sysname} {os.uname().release}"
-    return "\n".join(f"- {line}" for line in [*said, kernel])
+    return "\n".join(f"- {line}" for line in [*names, kernel])

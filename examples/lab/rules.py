@@ -114,15 +114,15 @@ def read_rule(word: str) -> Rule:
         ValueError: it is none.
     """
     verb, _, rest = word.partition(":")
-    said = dict(part.split("=", 1) for part in rest.split(","))
-    rule = Rule(verb=verb, sender=said.pop("from"))
-    rule.kind = said.pop("kind", "data")
-    first, _, last = said.pop("number", "1").partition("-")
+    settings = dict(part.split("=", 1) for part in rest.split(","))
+    rule = Rule(verb=verb, sender=settings.pop("from"))
+    rule.kind = settings.pop("kind", "data")
+    first, _, last = settings.pop("number", "1").partition("-")
     rule.first, rule.last = int(first), int(last or first)
-    rule.copies = EVERY if (copies := said.pop("copies", "1")) == "all" else int(copies)
-    rule.larger = int(said.pop("larger", 0))
-    rule.hold_ns = round(float(said.pop("ms", 0)) * 1_000_000)
-    known = verb in ("drop", "hold", "twice") and rule.sender in ("left", "right")
-    if not known or said or {"drop": rule.hold_ns, "hold": not rule.hold_ns}.get(verb):
+    rule.copies = EVERY if (copies := settings.pop("copies", "1")) == "all" else int(copies)
+    rule.larger = int(settings.pop("larger", 0))
+    rule.hold_ns = round(float(settings.pop("ms", 0)) * 1_000_000)
+    is_valid = verb in ("drop", "hold", "twice") and rule.sender in ("left", "right")
+    if not is_valid or settings or {"drop": rule.hold_ns, "hold": not rule.hold_ns}.get(verb):
         raise ValueError(f"no rule of a delay line: {word}")
     return rule

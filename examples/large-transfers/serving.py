@@ -39,7 +39,7 @@ class FileServer:
         environment: Mapping[str, str] | None = None,
     ) -> None:
         """Start it. ``socket`` are words of its ``listen``, ``directives`` lines of its ``server``."""
-        self._told = 0
+        self._lines_read = 0
         self._run = network.folder / f"nginx-{port}"
         files = self._run / "files"
         files.mkdir(parents=True)
@@ -81,7 +81,7 @@ class FileServer:
     def next_cipher(self) -> str | None:
         """Wait until nginx has written down the next transfer; returns its cipher suite, None without TLS."""
         log = self._run / "access.log"
-        wait_until(lambda: log.read_text().count("\n") > self._told, "nginx writes its log")
-        self._told += 1
-        (cipher,) = log.read_text().splitlines()[self._told - 1 :]
+        wait_until(lambda: log.read_text().count("\n") > self._lines_read, "nginx writes its log")
+        self._lines_read += 1
+        (cipher,) = log.read_text().splitlines()[self._lines_read - 1 :]
         return None if cipher == "-" else cipher

@@ -141,11 +141,11 @@ def limits(found: Found) -> str:
     rows = []
     for row in found["captures"]:
         case = CASES[row["case"]]
-        said = [f"`{limit['kind']}` {limit['ns'] / row['ns']:.0%}" for limit in row["limits"][:2]]
+        shares = [f"`{limit['kind']}` {limit['ns'] / row['ns']:.0%}" for limit in row["limits"][:2]]
         if not case.limit:
-            said.append("else nobody pauses")
+            shares.append("else nobody pauses")
         rate = row["bytes"] / MB / (row["ns"] / 1e9)
-        rows.append([f"`{row['case']}`", f"{row['ns'] / 1e6:,.0f} ms", f"{rate:.1f}", ", ".join(said), finding(row)])
+        rows.append([f"`{row['case']}`", f"{row['ns'] / 1e6:,.0f} ms", f"{rate:.1f}", ", ".join(shares), finding(row)])
     return table(["capture", "transfer", "MB/s", "of it, conchart says", "finding"], rows)
 
 

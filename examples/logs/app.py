@@ -28,10 +28,10 @@ class Thinker(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Think, then answer."""
-        told = re.fullmatch(r"/think-(\d+)", self.path)
+        match = re.fullmatch(r"/think-(\d+)", self.path)
         with LOCK:
             thought = DICE.uniform(LEAST_MS, MOST_MS)
-        time.sleep((int(told[1]) if told else thought) / 1000)
+        time.sleep((int(match[1]) if match else thought) / 1000)
         self.send_response(200)
         self.send_header("Content-Length", str(SIZE))
         self.end_headers()

@@ -31,12 +31,12 @@ def main() -> None:
             if patience_ms:
                 connection = http.client.HTTPConnection(site, timeout=patience_ms / 1000)
             try:
-                asked = "/item" if patience_ms and name % 3 == 0 else target
-                connection.request("GET", asked, headers={"X-Request-ID": f"r{name:05}"})
+                path = "/item" if patience_ms and name % 3 == 0 else target
+                connection.request("GET", path, headers={"X-Request-ID": f"r{name:05}"})
                 response = connection.getresponse()
                 response.read()
                 if response.status != http.HTTPStatus.OK:
-                    failed.append(f"{asked}: {response.status}")
+                    failed.append(f"{path}: {response.status}")
             except TimeoutError:
                 if not patience_ms:
                     failed.append(f"{target}: no answer")

@@ -18,7 +18,7 @@ TARGETS = ("/wait-20/bytes-500", "/wait-20/bytes-500", "/wait-20/bytes-200000")
 
 def main() -> None:
     """Ask, and write down how long each request took."""
-    told = []
+    rows = []
     for round_number in range(2):
         connection = http.client.HTTPConnection(sys.argv[1], timeout=60)
         for place, target in enumerate(TARGETS):
@@ -27,12 +27,12 @@ def main() -> None:
             connection.request("GET", target, headers={"X-Request-ID": name})
             response = connection.getresponse()
             response.read()
-            told.append({"number": name, "target": target, "took_ns": time.monotonic_ns() - began})
+            rows.append({"number": name, "target": target, "took_ns": time.monotonic_ns() - began})
             if response.status != http.HTTPStatus.OK:
                 sys.exit(f"{target}: {response.status}")
             time.sleep(0.3)
         connection.close()
-    Path(sys.argv[2]).write_text(json.dumps(told, indent=1) + "\n")
+    Path(sys.argv[2]).write_text(json.dumps(rows, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -107,21 +107,21 @@ def serving(diary: Diary, address: str, credentials: grpc.ServerCredentials | No
         server.stop(1).wait()
 
 
-def run(_folder: Path, kept: Path) -> None:
+def run(_folder: Path, output: Path) -> None:
     """Call each method in clear, one after the other."""
     diary, codes = Diary(), []
     with serving(diary, f"127.0.0.1:{PORT}"), grpc.insecure_channel(f"127.0.0.1:{PORT}") as channel:
         for call, method in enumerate(CALLS):
             codes.append(f"{call} {method} {_ask(diary, channel, call, method)}\n")
             time.sleep(0.02)
-    diary.keep(kept)
-    (kept / "codes.txt").write_text("".join(codes))
+    diary.keep(output)
+    (output / "codes.txt").write_text("".join(codes))
 
 
 def _ask(diary: Diary, channel: grpc.Channel, call: int, method: str) -> str:
     path, about = f"/{SERVICE}/{method}", (("call", str(call)),)
 
-    def said(messages: Iterable[bytes]) -> Iterator[bytes]:
+    def paced(messages: Iterable[bytes]) -> Iterator[bytes]:
         for message in messages:
             time.sleep(0.03)
             diary.sending(call, "client", message)
@@ -131,7 +131,7 @@ def _ask(diary: Diary, channel: grpc.Channel, call: int, method: str) -> str:
         for _ in messages:
             diary.received(call, "server")
 
-    def asked_once(**options: object) -> None:
+    def calling(**options: object) -> None:
         diary.sending(call, "client", b"order 7")
         channel.unary_unary(path)(b"order 7", metadata=about, **options)
         diary.received(call, "server")
@@ -141,27 +141,27 @@ def _ask(diary: Diary, channel: grpc.Channel, call: int, method: str) -> str:
         heard(channel.unary_stream(path)(b"all", metadata=about))
 
     def uploading() -> None:
-        channel.stream_unary(path)(said([b"p" * size for size in PARTS]), metadata=about)
+        channel.stream_unary(path)(paced([b"p" * size for size in PARTS]), metadata=about)
         diary.received(call, "server")
 
     ways: dict[str, Callable[[], None]] = {
         "Watch": watching,
         "Upload": uploading,
-        "Chat": lambda: heard(channel.stream_stream(path)(said([b"one", b"two", b"three"]), metadata=about)),
-        "Slow": lambda: asked_once(timeout=0.2),
+        "Chat": lambda: heard(channel.stream_stream(path)(paced([b"one", b"two", b"three"]), metadata=about)),
+        "Slow": lambda: calling(timeout=0.2),
         # Compressed: its length on the wire is not what the program knows.
         "Nothing": lambda: channel.unary_unary(path)(
             b"nothing " * 50, metadata=about, compression=grpc.Compression.Gzip
         ),
     }
     try:
-        ways.get(method, asked_once)()
+        ways.get(method, calling)()
     except grpc.RpcError as error:
         return error.code().name
     return "OK"
 
 
-def run_over_tls(folder: Path, kept: Path) -> None:
+def run_over_tls(folder: Path, output: Path) -> None:
     """Let Node call two methods over TLS, and keep its secrets."""
     diary = Diary()
     made, key = certificate(folder)
@@ -169,7 +169,9 @@ def run_over_tls(folder: Path, kept: Path) -> None:
     with serving(diary, f"localhost:{TLS_PORT}", credentials):
         secrets = folder / "secrets"
         words = ["node", f"--tls-keylog={secrets}", str(Path(__file__).with_name("client.js"))]
-        told = subprocess.run([*words, str(made), f"localhost:{TLS_PORT}"], check=True, capture_output=True, text=True)
-    diary.merge(told.stdout)
-    diary.keep(kept)
-    (kept / "keys.log").write_text(secrets.read_text())
+        finished = subprocess.run(
+            [*words, str(made), f"localhost:{TLS_PORT}"], check=True, capture_output=True, text=True
+        )
+    diary.merge(finished.stdout)
+    diary.keep(output)
+    (output / "keys.log").write_text(secrets.read_text())

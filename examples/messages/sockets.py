@@ -87,21 +87,21 @@ class Talk:
 async def _talk(diary: Diary, port: int, server: ssl.SSLContext | None, client: ssl.SSLContext | None) -> None:
     talk, scheme = Talk(diary), "ws" if client is None else "wss"
     async with serve(talk.serve, "localhost", port, ssl=server, ping_interval=None):
-        for exchange, said in enumerate((talk.subscribe, talk.talk, talk.compress)):
+        for exchange, scenario in enumerate((talk.subscribe, talk.talk, talk.compress)):
             address, compression = f"{scheme}://localhost:{port}/{exchange}", "deflate" if exchange == 2 else None
             async with connect(address, ssl=client, compression=compression, ping_interval=None) as socket:
-                await said(socket)
+                await scenario(socket)
             await asyncio.sleep(0.05)
 
 
-def run(_folder: Path, kept: Path) -> None:
+def run(_folder: Path, output: Path) -> None:
     """Talk in clear."""
     diary = Diary()
     asyncio.run(_talk(diary, PORT, None, None))
-    diary.keep(kept)
+    diary.keep(output)
 
 
-def run_over_tls(folder: Path, kept: Path) -> None:
+def run_over_tls(folder: Path, output: Path) -> None:
     """Talk over TLS, and keep the client's secrets."""
     diary = Diary()
     made, key = certificate(folder)
@@ -110,5 +110,5 @@ def run_over_tls(folder: Path, kept: Path) -> None:
     client = ssl.create_default_context(cafile=made)
     client.keylog_filename = str(folder / "secrets")
     asyncio.run(_talk(diary, TLS_PORT, server, client))
-    diary.keep(kept)
-    (kept / "keys.log").write_text((folder / "secrets").read_text())
+    diary.keep(output)
+    (output / "keys.log").write_text((folder / "secrets").read_text())

@@ -38,12 +38,12 @@ class Diary:
     def merge(self, lines: str) -> None:
         """Take in what another program wrote down: an object of JSON per line."""
         for line in lines.splitlines():
-            told = json.loads(line)
-            key = (told["exchange"], told["sender"])
-            if told["what"] == "sending":
-                self._sent[key].append(("message", told["bytes"], told["at"]))
+            event = json.loads(line)
+            key = (event["exchange"], event["sender"])
+            if event["what"] == "sending":
+                self._sent[key].append(("message", event["bytes"], event["at"]))
             else:
-                self._received[key].append(told["at"])
+                self._received[key].append(event["at"])
 
     def keep(self, folder: Path) -> None:
         """Write the file. A message that nobody waited for has no second instant."""

@@ -36,7 +36,7 @@ def readme(name: str, case: Case, apache: str) -> str:
     writer = f"{behind} wrote them (`examples/lab/secrets.c`)" if case.server_secrets else "the client wrote them"
     if case.server_secrets and behind == "apache":
         writer = "Apache wrote them"
-    said = versions([VERSIONS[program], VERSIONS.get(behind, (apache, "-v")), ("tcpdump", "--version")])
+    version_lines = versions([VERSIONS[program], VERSIONS.get(behind, (apache, "-v")), ("tcpdump", "--version")])
     held_out = (
         "**Held out**: conchart's reading without keys is not to be tuned on this capture."
         if name in HELD_OUT
@@ -72,7 +72,7 @@ Client:
 - `{SECRETS}` has the TLS secrets, as {writer}:
   `tshark -o tls.keylog_file:{SECRETS} -r input.pcap -Y http2`.
 
-{said}
+{version_lines}
 
 ## What to see
 

@@ -30,13 +30,13 @@ def main() -> None:
     parser.add_argument("authority")
     parser.add_argument("plan", type=json.loads)
     parser.add_argument("--gate", type=Path)
-    said = parser.parse_args()
-    context = ssl.create_default_context(cafile=said.authority)
-    open_ones = threading.Barrier(len(said.plan) + 1)
+    options = parser.parse_args()
+    context = ssl.create_default_context(cafile=options.authority)
+    open_ones = threading.Barrier(len(options.plan) + 1)
     failed: list[str] = []
 
     def ask(requests: list[tuple[str, int, int]]) -> None:
-        connection = http.client.HTTPSConnection(said.site, context=context, timeout=PATIENCE_SECONDS)
+        connection = http.client.HTTPSConnection(options.site, context=context, timeout=PATIENCE_SECONDS)
         for number, (path, pause_ms, upload) in enumerate(requests):
             time.sleep(pause_ms / 1000)
             connection.request("POST" if upload else "GET", path, body=b"u" * upload or None)
@@ -45,16 +45,16 @@ def main() -> None:
             response.read()
             if response.status != 200:
                 failed.append(f"{path}: {response.status}")
-            if said.gate and number == 0:
+            if options.gate and number == 0:
                 open_ones.wait(PATIENCE_SECONDS)
-                while not said.gate.exists():
+                while not options.gate.exists():
                     time.sleep(0.01)
         connection.close()
 
-    threads = [threading.Thread(target=ask, args=(requests,)) for requests in said.plan]
+    threads = [threading.Thread(target=ask, args=(requests,)) for requests in options.plan]
     for thread in threads:
         thread.start()
-    if said.gate:
+    if options.gate:
         open_ones.wait(PATIENCE_SECONDS)
         print("open", flush=True)  # noqa: T201
     for thread in threads:

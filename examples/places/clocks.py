@@ -128,9 +128,9 @@ def _records(file: BinaryIO, order: str, unit_ns: int) -> Iterator[Record]:
     while head := file.read(16):
         if len(head) < 16:
             raise ValueError("the file ends within a packet's header")
-        seconds, rest, kept = struct.unpack(f"{order}III", head[:12])
-        data = file.read(kept)
-        if len(data) < kept:
+        seconds, rest, captured = struct.unpack(f"{order}III", head[:12])
+        data = file.read(captured)
+        if len(data) < captured:
             raise ValueError("the file ends within a packet")
         yield Record(seconds * SECOND + rest * unit_ns, head[8:], data)
 
@@ -152,15 +152,15 @@ def distort(source: Path, target: Path, clock: Clock) -> dict[str, object]:
     return truth(clock, frames)
 
 
-def restore(source: Path, target: Path, said: Mapping[str, Any]) -> None:
-    """Write ``source`` anew with true times; ``said`` is the truth of its clock.
+def restore(source: Path, target: Path, clock_truth: Mapping[str, Any]) -> None:
+    """Write ``source`` anew with true times; ``clock_truth`` is the truth of its clock.
 
     Digits that the clock cut off stay lost: the time is the earliest at which the clock reads what the file says.
     """
 
     def right(frame: int, written_at: int) -> int:
         (piece,) = (
-            each for each in said["pieces"] if each["frames"] and each["frames"][0] <= frame <= each["frames"][1]
+            each for each in clock_truth["pieces"] if each["frames"] and each["frames"][0] <= frame <= each["frames"][1]
         )
         # reads() grows by at least one in two nanoseconds, so that the guess is at most two off.
         since = (written_at - piece["written_at"]) * SECOND // (SECOND + piece["drift_ppb"]) - 2
@@ -230,19 +230,19 @@ def main() -> None:
     parser.add_argument("--resolution", choices=RESOLUTIONS, default="ns")
     parser.add_argument("--zero", type=int, metavar="NANOSECONDS", help="since the Unix epoch")
     parser.add_argument("--truth", type=Path, metavar="FILE")
-    said = parser.parse_args()
-    steps, slews = ([word.partition(":") for word in words] for words in (said.step, said.slew))
+    options = parser.parse_args()
+    steps, slews = ([word.partition(":") for word in words] for words in (options.step, options.slew))
     clock = make_clock(
-        zero_at=first_at(said.capture) if said.zero is None else said.zero,
-        offset_ns=said.offset,
-        drift_ppb=said.drift,
+        zero_at=first_at(options.capture) if options.zero is None else options.zero,
+        offset_ns=options.offset,
+        drift_ppb=options.drift,
         steps={read_time(at): read_time(by) for at, _, by in steps},
         slews={read_time(at): read_drift(drift) for at, _, drift in slews},
-        resolution_ns=RESOLUTIONS[said.resolution],
+        resolution_ns=RESOLUTIONS[options.resolution],
     )
-    text = json.dumps(distort(said.capture, said.output, clock), indent=2) + "\n"
-    if said.truth:
-        said.truth.write_text(text)
+    text = json.dumps(distort(options.capture, options.output, clock), indent=2) + "\n"
+    if options.truth:
+        options.truth.write_text(text)
     print(text, end="")  # noqa: T201
 
 

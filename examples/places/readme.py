@@ -56,15 +56,15 @@ VERSIONS = {
 def readme(name: str, case: Case, places: list[str]) -> str:
     """Return README.md of the case ``name``."""
     lines = {"client–lb": case.front, "lb–app": case.back} if case.layout != ONE_HOST else {}
-    asked = f"`examples/places/ask.py` with the plan `{plan(case)}`"
+    client = f"`examples/places/ask.py` with the plan `{plan(case)}`"
     if case.names:
-        asked = "`dig`, a list of names"
+        client = "`dig`, a list of names"
     elif case.http3:
-        asked = f"`examples/http3/ask.py` (aioquic) with `{' '.join(case.http3)}`; its secrets are in `keys.log`"
-    clocks = [f"- Clock of {place}: {wrong(said)}." for place, said in case.clocks.items()]
-    kept = f" -s {case.snapshot}" if case.snapshot else ""
+        client = f"`examples/http3/ask.py` (aioquic) with `{' '.join(case.http3)}`; its secrets are in `keys.log`"
+    clocks = [f"- Clock of {place}: {wrong(clock)}." for place, clock in case.clocks.items()]
+    snapshot = f" -s {case.snapshot}" if case.snapshot else ""
     began = " Begun when the connections were open." if case.midstream else ""
-    said = [
+    paragraphs = [
         f"# {case.title}",
         "Made by `examples/places/make-captures`; what the set is for is in `examples/places/README.md`.",
         "## Topology",
@@ -73,10 +73,10 @@ def readme(name: str, case: Case, places: list[str]) -> str:
         "## How it was made",
         "\n".join(
             [
-                *(f"- {between}: {told(line)}." for between, line in lines.items()),
-                f"- Client: {asked}.",
+                *(f"- {between}: {describe(line)}." for between, line in lines.items()),
+                f"- Client: {client}.",
                 f"- {PROGRAMS[case.servers]}",
-                f"- Captured at {', '.join(places)} at the same time, one file each: `tcpdump -n{kept}"
+                f"- Captured at {', '.join(places)} at the same time, one file each: `tcpdump -n{snapshot}"
                 f" --time-stamp-precision=nano`.{began}",
                 *(clocks or ["- All clocks are right."]),
                 "- `truth.json`: the clocks, as `examples/places/clocks.py` put them wrong, and the lines.",
@@ -87,7 +87,7 @@ def readme(name: str, case: Case, places: list[str]) -> str:
         "## What to see",
         case.see,
     ]
-    return "\n\n".join(said) + "\n"
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def plan(case: Case) -> str:
@@ -95,20 +95,20 @@ def plan(case: Case) -> str:
     return json.dumps(case.plan)
 
 
-def told(line: Line) -> str:
+def describe(line: Line) -> str:
     """Describe a line."""
     back = line.delay_ms if line.back_ms is None else line.back_ms
-    said = [f"{line.delay_ms:g} ms out, {back:g} ms back"]
-    said += [f"{line.rate / 1e6:g} Mbit/s each way"] if line.rate else []
-    said += [f"a queue of {line.queue:,} bytes"] if line.queue else []
-    said += [f"rules {', '.join(f'`{rule}`' for rule in line.rules)}"] if line.rules else []
-    said += [f"{line.loss:.0%} and {line.loss_back:.0%} of packets lost"] if line.loss or line.loss_back else []
-    return ", ".join(said)
+    parts = [f"{line.delay_ms:g} ms out, {back:g} ms back"]
+    parts += [f"{line.rate / 1e6:g} Mbit/s each way"] if line.rate else []
+    parts += [f"a queue of {line.queue:,} bytes"] if line.queue else []
+    parts += [f"rules {', '.join(f'`{rule}`' for rule in line.rules)}"] if line.rules else []
+    parts += [f"{line.loss:.0%} and {line.loss_back:.0%} of packets lost"] if line.loss or line.loss_back else []
+    return ", ".join(parts)
 
 
-def wrong(said: object) -> str:
+def wrong(clock: object) -> str:
     """Describe how wrong a clock is."""
-    facts = dict(said)  # type: ignore[call-overload]
+    facts = dict(clock)  # type: ignore[call-overload]
     words = [f"{facts['offset_ns'] / 1e6:+,g} ms"]
     words += [f"set by {by / 1e6:+,g} ms after {since / 1e9:g} s" for since, by in facts.get("steps", {}).items()]
     words += [f"drift {facts['drift_ppb'] / 1000:+g} ppm"] if facts.get("drift_ppb") else []

@@ -167,8 +167,8 @@ class Row(Network):
         """Name the interfaces at which a kernel dropped packets: no log of a line has those."""
         found = []
         for host in self.hosts:
-            said = subprocess.run(host.command(["cat", "/proc/net/dev"]), check=True, capture_output=True, text=True)
-            for line in said.stdout.splitlines()[2:]:
+            devices = subprocess.run(host.command(["cat", "/proc/net/dev"]), check=True, capture_output=True, text=True)
+            for line in devices.stdout.splitlines()[2:]:
                 name, _, counters = line.partition(":")
                 fields = counters.split()
                 if int(fields[3]) or int(fields[11]):

@@ -30,8 +30,8 @@ def start_servers(row: Row, kind: str, keys: Path) -> None:
         start_nginx(row, row.lb, front=row.front, backend=row.behind, keys=keys, directives=NGINX_OPTIONS)
     elif kind == CADDY:
         words = ["caddy", "run", "--config", HERE.parent / "udp/Caddyfile", "--adapter", "caddyfile"]
-        told = {"LAB_FRONT": row.front, "LAB_KEYS": str(keys), "LAB_BACKEND": f"{row.behind}:8080"}
-        row.start_server(row.lb, 443, words, {"HOME": str(row.folder), **told})
+        environment = {"LAB_FRONT": row.front, "LAB_KEYS": str(keys), "LAB_BACKEND": f"{row.behind}:8080"}
+        row.start_server(row.lb, 443, words, {"HOME": str(row.folder), **environment})
         wait_until(lambda: row.lb.has_bound(443), "Caddy listens to UDP")
     elif kind in (PASSED, ANNOUNCED):
         is_announced = kind == ANNOUNCED

@@ -53,14 +53,14 @@ def truth(case: Case, vantage: str, ends: dict[str, File]) -> str:
         }
         for turns, near_client, near_server in zip(case.handshakes, at_client, at_server, strict=True)
     ]
-    said = {
+    document = {
         "how": "round trips: as the cables were set; compute: at that end, from the last byte in to the first byte out",
         "vantage": vantage,
         "rtt_client_ns": rtt_client,
         "rtt_server_ns": rtt_server,
         "handshakes": handshakes,
     }
-    return json.dumps(said, indent=2) + "\n"
+    return json.dumps(document, indent=2) + "\n"
 
 
 def check_cables(case: Case, captures: dict[str, File]) -> None:

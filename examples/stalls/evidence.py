@@ -103,13 +103,13 @@ class Run:
         lines = (json.loads(line) for line in (self.folder / "line.jsonl").read_text().splitlines())
         return [
             Passage(
-                at=said["at"], due_at=said["due_at"], side=ENDS[said["from"]], kind=said["kind"],
-                port=said["ports"][said["from"] == "right"], seq=said["seq"], ack=said["ack"],
-                length=said["length"], held=said["verdict"] == "hold",
-                lost=said["verdict"] == "drop"
-                or (self.largest is not None and said["from"] == "left" and said["size"] > self.largest),
+                at=entry["at"], due_at=entry["due_at"], side=ENDS[entry["from"]], kind=entry["kind"],
+                port=entry["ports"][entry["from"] == "right"], seq=entry["seq"], ack=entry["ack"],
+                length=entry["length"], held=entry["verdict"] == "hold",
+                lost=entry["verdict"] == "drop"
+                or (self.largest is not None and entry["from"] == "left" and entry["size"] > self.largest),
             )
-            for said in lines
+            for entry in lines
         ]  # fmt: skip
 
     @cached_property
@@ -125,9 +125,9 @@ class Run:
         found = {}
         for role in ENDS.values():
             if (path := self.folder / f"{role}.json").is_file():
-                said = json.loads(path.read_text())
-                said["samples"] = [sample for sample in said["samples"] if sample["stream"] == self.stream]
-                found[role] = Diary(**said)
+                diary = json.loads(path.read_text())
+                diary["samples"] = [sample for sample in diary["samples"] if sample["stream"] == self.stream]
+                found[role] = Diary(**diary)
         return found
 
     def new_data(self, side: str) -> list[Frame]:

@@ -67,9 +67,9 @@ def programs(case: Case) -> str:
 
 def settings(case: Case) -> str:
     """List what differs from an ordinary path and kernel."""
-    said = [f"The line: `{rule}` (`examples/lab/rules.py`)." for rule in case.rules]
-    said += [f"Kernels: `{setting}`." for setting in case.kernel]
-    said += [f"Server's route: `initcwnd {case.initial_window}`."] if case.initial_window else []
-    said += ["The server's cable takes super-segments, which the router's kernel cuts."] if case.offload else []
-    said += [f"The router passes on at most {case.mtu:,} bytes towards the server."] if case.mtu else []
-    return "".join(f"- {line}\n" for line in said)
+    lines = [f"The line: `{rule}` (`examples/lab/rules.py`)." for rule in case.rules]
+    lines += [f"Kernels: `{setting}`." for setting in case.kernel]
+    lines += [f"Server's route: `initcwnd {case.initial_window}`."] if case.initial_window else []
+    lines += ["The server's cable takes super-segments, which the router's kernel cuts."] if case.offload else []
+    lines += [f"The router passes on at most {case.mtu:,} bytes towards the server."] if case.mtu else []
+    return "".join(f"- {line}\n" for line in lines)

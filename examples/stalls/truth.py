@@ -95,14 +95,14 @@ def truth(case: Case, runs: list[Run], vantage: str) -> str:
         found = [outshone(each, found) for each in found if each.end_at - each.start_at >= LEAST_NS]
         seen += sorted(found, key=lambda each: each.start_at)
         unknown += unjudged(case, run, stalls, vantage)
-    said = {
+    document = {
         "how": "copies: the log of the line; waits: TCP_INFO of the sending kernel; pauses: the program's diary",
         "vantage": vantage,
         "stalls": [asdict(each) for each in seen],
         "clean_of": [kind for kind in KINDS if kind not in {each.kind for each in seen}],
         "unjudged": [asdict(each) for each in unknown],
     }
-    return json.dumps(said, indent=2) + "\n"
+    return json.dumps(document, indent=2) + "\n"
 
 
 def check(case: Case, runs: list[Run]) -> None:

@@ -59,7 +59,7 @@ class Witness:
     def leave(self, number: int) -> None:
         """Ask no more about a connection, which can then be closed."""
         left = self._sockets[number]
-        self._sockets = {known: each for known, each in self._sockets.items() if known != number}
+        self._sockets = {other: each for other, each in self._sockets.items() if other != number}
         left.detach()
 
     def note(self, what: str, **facts: object) -> None:
@@ -70,8 +70,8 @@ class Witness:
         """Stop watching; write what was seen."""
         self._over.set()
         self._thread.join()
-        said = {"events": self._events, "samples": self._samples, "counters": counters()}
-        path.write_text(json.dumps(said))
+        document = {"events": self._events, "samples": self._samples, "counters": counters()}
+        path.write_text(json.dumps(document))
 
     def _watch(self) -> None:
         while not self._over.wait(PERIOD_SECONDS):

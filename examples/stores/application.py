@@ -25,7 +25,7 @@ PAGES = {
     "upload.php": "<?php echo strlen(file_get_contents('php://input'));",
     "large.php": "<?php for ($i = 0; $i < 64; $i++) { echo str_repeat('x', 1024); }",
 }
-ASKED = (
+TARGETS = (
     "index.php?item=7", "slow.php", "missing.php", "moved.php", "wrong.php", "large.php", "fresh/index.php",
     "fresh/index.php",
 )  # fmt: skip
@@ -74,17 +74,17 @@ http {{
 """
 
 
-def run(folder: Path, kept: Path) -> None:
+def run(folder: Path, output: Path) -> None:
     """Start both servers, ask for pages, and write down what PHP-FPM logged."""
     with servers(folder):
-        get(*(page for page in ASKED))
+        get(*(page for page in TARGETS))
         get("index.php", *("--data-binary", "x" * 50, "-H", "Cookie: session=hunter2"))
         (folder / "upload").write_bytes(b"hunter2" * 5_000)
         get("upload.php", "--data-binary", f"@{folder / 'upload'}")
         get(*(f"index.php?item={number}" for number in range(LOOKUPS)))
         get("slow.php", "--max-time", "0.1")
         time.sleep(0.5)
-    (kept / "requests.txt").write_text((folder / "access.log").read_text())
+    (output / "requests.txt").write_text((folder / "access.log").read_text())
 
 
 def get(*words: str) -> None:

@@ -36,7 +36,7 @@ WARMING = "".join(f"*3\r\n$3\r\nSET\r\n$11\r\nproduct:{number:03}\r\n$200\r\n{'x
 """Commands as redis-cli takes them for a pipeline."""
 
 
-def run(folder: Path, kept: Path) -> None:
+def run(folder: Path, output: Path) -> None:
     """Start the server, ask it, and write down what it counted."""
     with server(folder):
         client("-3", lines=SHOP)
@@ -52,10 +52,10 @@ def run(folder: Path, kept: Path) -> None:
         time.sleep(0.1)
         listener.terminate()
         listener.wait()
-        said = subprocess.run(
+        counters = subprocess.run(
             ["redis-cli", "-s", str(folder / "socket"), "INFO", "commandstats"], check=True, capture_output=True
         )
-    (kept / "commands.txt").write_text("".join(sorted(counted(said.stdout.decode().splitlines()))))
+    (output / "commands.txt").write_text("".join(sorted(counted(counters.stdout.decode().splitlines()))))
 
 
 def counted(lines: Iterable[str]) -> Iterator[str]:
@@ -89,5 +89,5 @@ def words(*options: str) -> list[str]:
 
 def client(*options: str, lines: str | None = None) -> None:
     """Let redis-cli ask."""
-    asked = None if lines is None else lines.lstrip("\n").encode()
-    subprocess.run(words(*options), input=asked, stdout=subprocess.DEVNULL, check=False, timeout=30)
+    commands = None if lines is None else lines.lstrip("\n").encode()
+    subprocess.run(words(*options), input=commands, stdout=subprocess.DEVNULL, check=False, timeout=30)

@@ -44,14 +44,14 @@ LOOKUPS = 20
 LOGGED = {"statement", "execute"}
 
 
-def run(folder: Path, kept: Path) -> None:
+def run(folder: Path, output: Path) -> None:
     """Start the server, ask it, and write down what it logged."""
     with server(folder):
         ask("psql", "-X", "-q", lines=SHOP)
         (folder / "lookup.sql").write_text(LOOKUP)
         ask("pgbench", "-n", "-M", "prepared", "-t", str(LOOKUPS), "-f", str(folder / "lookup.sql"))
         ask("psql", "-X", "-q", "-c", "SELECT 1", sslmode="require")
-    (kept / "statements.txt").write_text("".join(f"{line}\n" for line in logged(folder / "data" / "log")))
+    (output / "statements.txt").write_text("".join(f"{line}\n" for line in logged(folder / "data" / "log")))
 
 
 def logged(folder: Path) -> Iterator[str]:

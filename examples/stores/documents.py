@@ -31,7 +31,7 @@ PRODUCTS = 120
 CARTS = 25
 
 
-def run(folder: Path, kept: Path) -> None:
+def run(folder: Path, output: Path) -> None:
     """Start the server, ask it, and write down what the client saw."""
     # The other cases do without pymongo.
     from pymongo import MongoClient, monitoring
@@ -65,7 +65,7 @@ def run(folder: Path, kept: Path) -> None:
         with MongoClient(address, event_listeners=[listener], maxPoolSize=1) as client:
             ask(client.get_database("shop"))
         time.sleep(0.1)
-    (kept / "commands.txt").write_text("".join(f"{line}\n" for line in listener.lines))
+    (output / "commands.txt").write_text("".join(f"{line}\n" for line in listener.lines))
 
 
 def ask(shop: Database[dict[str, Any]]) -> None:
@@ -110,8 +110,8 @@ def server(folder: Path) -> Iterator[None]:
     quiet = ["--debug-addr=-", "--telemetry=disable", "--log-level=ERROR"]
     words = ["ferretdb", "--handler=sqlite", f"--sqlite-url=file:{folder}/", f"--state-dir={folder}",
              f"--listen-addr=127.0.0.1:{PORT}", *user, *quiet]  # fmt: skip
-    with (folder / "log").open("wb") as said:
-        running = subprocess.Popen(words, stdout=said, stderr=said)
+    with (folder / "log").open("wb") as log:
+        running = subprocess.Popen(words, stdout=log, stderr=log)
     try:
         time.sleep(2)
         if running.poll() is not None:

@@ -79,7 +79,7 @@ $shop->query("SELECT id FROM product WHERE name = 'hunter2\\\\' OR name = 'hunte
 """What a program asks: prepared statements, long values, a cursor, another user."""
 
 
-def run(folder: Path, kept: Path) -> None:
+def run(folder: Path, output: Path) -> None:
     """Start the server, ask it, and write down what it measured."""
     with server(folder):
         (folder / "more.txt").write_text(MORE)
@@ -90,7 +90,7 @@ def run(folder: Path, kept: Path) -> None:
         subprocess.run(["php", str(folder / "ask.php")], check=True, timeout=30)
         ask(folder, "mariadb", "--compress", "-e", "SELECT 4")
         ask(folder, "mariadb", "--ssl", "-e", "SELECT 5")
-        (kept / "statements.txt").write_text("".join(f"{line}\n" for line in measured(folder)))
+        (output / "statements.txt").write_text("".join(f"{line}\n" for line in measured(folder)))
 
 
 def measured(folder: Path) -> Iterator[str]:

@@ -40,37 +40,37 @@ LOUD = (
 QUIET = b"".join(b"mg product:%03d v q O%d\r\n" % (number, number) for number in range(PRODUCTS - 5, PRODUCTS + 5))
 
 
-def run(folder: Path, kept: Path) -> None:
+def run(folder: Path, output: Path) -> None:
     """Start the server, ask it, and write down what it wrote down."""
     log = folder / "log"
     with server(log):
-        with asked() as shop:
+        with connected() as shop:
             for command, end in BY_ONE:
                 say(shop, command, end)
-        with asked() as shop:
+        with connected() as shop:
             say(shop, WARMING + MANY, b"END\r\n")
             say(shop, b"stats\r\n", b"END\r\n")
             shop.sendall(b"quit\r\n")
-        with asked() as shop:
+        with connected() as shop:
             say(shop, LOUD, b"MN\r\n")
             say(shop, QUIET + b"mn\r\n", b"MN\r\n")
         time.sleep(0.1)
-    (kept / "commands.txt").write_text("".join(f"{line}\n" for line in lines(log.read_bytes().decode())))
+    (output / "commands.txt").write_text("".join(f"{line}\n" for line in lines(log.read_bytes().decode())))
 
 
 def lines(log: str) -> Iterator[str]:
     """Give the line of each command, which the log has behind the number of its connection: `<28 get k`."""
-    for said in re.findall(r"^<\d+ (.*)$", log, re.MULTILINE):
-        if not said.startswith(("new ", "connection ", "server ")):
-            yield said
+    for line in re.findall(r"^<\d+ (.*)$", log, re.MULTILINE):
+        if not line.startswith(("new ", "connection ", "server ")):
+            yield line
 
 
 @contextmanager
 def server(log: Path) -> Iterator[None]:
     """Run a memcached with one thread, which says each command that it reads."""
     words = ["memcached", "-vv", "-u", "nobody", "-t", "1", "-U", "0", "-l", "127.0.0.1", "-p", str(PORT)]
-    with log.open("wb") as said:
-        running = subprocess.Popen(words, stdout=said, stderr=said)
+    with log.open("wb") as verbose:
+        running = subprocess.Popen(words, stdout=verbose, stderr=verbose)
     try:
         time.sleep(0.5)
         yield
@@ -80,7 +80,7 @@ def server(log: Path) -> Iterator[None]:
 
 
 @contextmanager
-def asked() -> Iterator[socket.socket]:
+def connected() -> Iterator[socket.socket]:
     """Open a connection."""
     with socket.create_connection(("127.0.0.1", PORT), timeout=10) as shop:
         yield shop
@@ -89,9 +89,11 @@ def asked() -> Iterator[socket.socket]:
 def say(shop: socket.socket, commands: bytes, end: bytes) -> None:
     """Send commands, and read up to the end of the last reply."""
     shop.sendall(commands)
-    said = b""
-    while not said.endswith(end) and not (end.startswith(b"VERSION") and said.startswith(end) and said.endswith(b"\n")):
+    received = b""
+    while not received.endswith(end) and not (
+        end.startswith(b"VERSION") and received.startswith(end) and received.endswith(b"\n")
+    ):
         more = shop.recv(65536)
         if not more:
             raise ConnectionError(commands[:40])
-        said += more
+        received += more

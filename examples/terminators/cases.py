@@ -32,7 +32,7 @@ SEE = {
     "Apache": (_THREADS, _POOLED, _LINKS),
 }
 """What to see in the capture of each."""
-ASKED = {
+VERSION_COMMANDS = {
     "nginx": ("nginx", "-v"), "HAProxy": ("haproxy", "-v"), "hitch": ("hitch", "--version"),
     "stunnel": ("stunnel", "-version"), "Apache": ("apache2", "-v"),
 }  # fmt: skip
@@ -40,7 +40,7 @@ ASKED = {
 
 def named(name: str) -> str:
     """Return a terminator's name with its version, as the program has it."""
-    run = subprocess.run(ASKED[name], capture_output=True, text=True, check=True)
+    run = subprocess.run(VERSION_COMMANDS[name], capture_output=True, text=True, check=True)
     found = re.search(rf"{name}(?: version |/| )(\d+\.\d[\d.]*)", run.stdout + run.stderr, re.IGNORECASE)
     return f"{name} {found[1]}" if found else name
 

@@ -24,12 +24,12 @@ def measure(
     keys: Iterable[str],
     cores: Iterable[int],
     *,
-    known: Mapping[Cell, float],
+    earlier: Mapping[Cell, float],
     seconds: float,
     precision: float,
     report: Callable[[str], None],
 ) -> list[Row]:
-    """Find the most that each terminator bears; ``known`` is where to begin, an earlier result."""
+    """Find the most that each terminator bears; ``earlier`` is where to begin, an earlier result."""
     rows = []
     for key in keys:
         for count in cores:
@@ -38,7 +38,7 @@ def measure(
                 report(f"{name}, {key}, {count} cores")
                 with Rack(name, key, count) as rack:
                     for kind in KINDS:
-                        expected = known.get((name, key, count, kind), latest[kind])
+                        expected = earlier.get((name, key, count, kind), latest[kind])
                         best = search(rack, kind, expected, seconds, precision)
                         latest[kind] = best.per_second
                         rows.append({"terminator": name, "key": key, "cores": count, "kind": kind, **as_row(best)})

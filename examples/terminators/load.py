@@ -74,24 +74,24 @@ def offer(
         rack.client, words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         env={**os.environ, **(environment or {})}, preexec_fn=lambda: os.sched_setaffinity(0, rack.others),
     )  # fmt: skip
-    said = program.communicate()[0].decode()
+    output = program.communicate()[0].decode()
     if program.returncode:
-        raise RuntimeError(f"httperf: exit code {program.returncode}: {said}")
+        raise RuntimeError(f"httperf: exit code {program.returncode}: {output}")
     used = rack.cpu_seconds() - before
-    answered = int(_number(said, r"2xx=(\d+)"))
-    mean = _number(said, r"Connection time \[ms\]: min \S+ avg (\S+)")
+    answered = int(_number(output, r"2xx=(\d+)"))
+    mean = _number(output, r"Connection time \[ms\]: min \S+ avg (\S+)")
     return Step(
         per_second=per_second,
         failed=1 - answered / (users * REQUESTS),
         mean_ms=mean / (REQUESTS if kind == "keepalive" else 1),
-        cpu=used / max(_number(said, r"test-duration (\S+) s"), 0.001),
+        cpu=used / max(_number(output, r"test-duration (\S+) s"), 0.001),
     )
 
 
-def _number(said: str, pattern: str) -> float:
-    found = re.search(pattern, said)
+def _number(output: str, pattern: str) -> float:
+    found = re.search(pattern, output)
     if found is None:
-        raise RuntimeError(f"httperf did not say {pattern}: {said}")
+        raise RuntimeError(f"httperf did not say {pattern}: {output}")
     return float(found[1])
 
 

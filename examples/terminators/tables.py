@@ -96,7 +96,7 @@ def then(found: Found) -> str:
     rates = cells(found["most"])
     names = ("nginx", "hitch", "stunnel")
     lines = [
-        [f"2011: {context}, 3 of 4 resumed", *(_said(figures[name], figures["nginx"]) for name in names)]
+        [f"2011: {context}, 3 of 4 resumed", *(_rate(figures[name], figures["nginx"]) for name in names)]
         for context, figures in MOST.items()
     ]
     for cores in CORES:
@@ -104,7 +104,7 @@ def then(found: Found) -> str:
         lines.append(
             [
                 f"today: {_cores(cores)}, RSA-2048, 3 of 4 resumed",
-                *(_said(today[name], today["nginx"]) for name in names),
+                *(_rate(today[name], today["nginx"]) for name in names),
             ]
         )
     gain = rates["hitch", "RSA-2048", 1, "resumed"] / rates["hitch", "RSA-2048", 1, "full"]
@@ -114,7 +114,7 @@ def then(found: Found) -> str:
     return table(["requests a second / ÷ nginx", *(name.replace("hitch", "stud, hitch") for name in names)], lines)
 
 
-def _said(rate: int | None, nginx: int | None) -> str:
+def _rate(rate: int | None, nginx: int | None) -> str:
     return "–" if rate is None or nginx is None else f"{rate:,} / {rate / nginx:.2f}"
 
 

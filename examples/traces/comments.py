@@ -32,17 +32,17 @@ class Owner:
 
     def comments(self) -> list[str]:
         """Give them one by one, as ptcpdump has it."""
-        told = [f"PID: {self.pid}\nCmd: {self.program}\nArgs: {self.arguments}"]
+        texts = [f"PID: {self.pid}\nCmd: {self.program}\nArgs: {self.arguments}"]
         if self.container:
             name, number = self.container
-            told.append(f"ContainerName: {name}\nContainerId: {number}\nContainerImage: shop:1\nContainerLabels: {{}}")
+            texts.append(f"ContainerName: {name}\nContainerId: {number}\nContainerImage: shop:1\nContainerLabels: {{}}")
         if self.pod:
             name, namespace = self.pod
             uid = "5f0d8f6a-0b1c-4f5e-9a51-7d0c3f6f2c11"
-            told.append(
+            texts.append(
                 f"PodName: {name}\nPodNamespace: {namespace}\nPodUID: {uid}\nPodLabels: {{}}\nPodAnnotations: {{}}"
             )
-        return told
+        return texts
 
 
 def _option(code: int, value: bytes) -> bytes:
@@ -75,14 +75,14 @@ def add_comments(capture: Path, into: Path, owners: Mapping[tuple[str, int], Own
         seconds, nanos, captured, original = struct.unpack("<IIII", data[at : at + 16])
         frame = data[at + 16 : at + 16 + captured]
         at += 16 + captured
-        options = b"".join(_option(*one) for one in _told(frame, owners))
+        options = b"".join(_option(*one) for one in _options_of(frame, owners))
         time = seconds * 1_000_000_000 + nanos
         body = struct.pack("<IIIII", 0, time >> 32, time & 0xFFFFFFFF, captured, original) + frame
         blocks.append(_block(6, body + b"\0" * (-captured % 4) + options + _option(0, b"")))
     into.write_bytes(b"".join(blocks))
 
 
-def _told(frame: bytes, owners: Mapping[tuple[str, int], Owner]) -> Sequence[tuple[int, bytes]]:
+def _options_of(frame: bytes, owners: Mapping[tuple[str, int], Owner]) -> Sequence[tuple[int, bytes]]:
     """Give the options of a packet: those of the socket of this machine that sent it or gets it."""
     ip = frame[20:]
     header = (ip[0] & 15) * 4

@@ -26,9 +26,9 @@ def _attributes(values: Mapping[str, object] | None) -> list[dict[str, object]]:
     ]
 
 
-def _told(span: ReadableSpan) -> dict[str, object]:
+def _as_json(span: ReadableSpan) -> dict[str, object]:
     context = span.get_span_context()
-    told: dict[str, object] = {
+    document: dict[str, object] = {
         "traceId": f"{context.trace_id:032x}",
         "spanId": f"{context.span_id:016x}",
         "name": span.name,
@@ -37,7 +37,7 @@ def _told(span: ReadableSpan) -> dict[str, object]:
         "endTimeUnixNano": str(span.end_time),
         "attributes": _attributes(span.attributes),
     }
-    return told | ({"parentSpanId": f"{span.parent.span_id:016x}"} if span.parent else {})
+    return document | ({"parentSpanId": f"{span.parent.span_id:016x}"} if span.parent else {})
 
 
 class FileExporter(SpanExporter):
@@ -53,7 +53,7 @@ class FileExporter(SpanExporter):
             "resourceSpans": [
                 {
                     "resource": {"attributes": _attributes(span.resource.attributes)},
-                    "scopeSpans": [{"scope": {"name": "examples/traces"}, "spans": [_told(span)]}],
+                    "scopeSpans": [{"scope": {"name": "examples/traces"}, "spans": [_as_json(span)]}],
                 }
                 for span in spans
             ]

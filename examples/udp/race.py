@@ -83,8 +83,8 @@ async def main() -> None:
     """Begin both."""
     name, path = sys.argv[1:]
     won = asyncio.Event()
-    asked = await asyncio.gather(by_quic(name, path, won), by_tcp(name, path, won))
-    print(*filter(None, asked))  # noqa: T201
+    results = await asyncio.gather(by_quic(name, path, won), by_tcp(name, path, won))
+    print(*filter(None, results))  # noqa: T201
 
 
 if __name__ == "__main__":

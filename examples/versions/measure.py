@@ -17,7 +17,7 @@ ORDER BY request_at
 """
 
 
-def measure(capture: Path, keys: Path, said: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def measure(capture: Path, keys: Path, visits: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give the row of each visit; times in nanoseconds.
 
     ``wire_ns``: from the first packet of the page's connection to the last byte of the last picture. ``ready_ns``:
@@ -26,9 +26,9 @@ def measure(capture: Path, keys: Path, said: list[dict[str, Any]]) -> list[dict[
     browser measured, from when it turned to the page to the end of the last picture.
     """
     parts = ask_conchart(capture, PARTS, "--keylog", str(keys))
-    starts = [visit["began_ms"] * 1e6 for visit in said]
+    starts = [visit["began_ms"] * 1e6 for visit in visits]
     rows = []
-    for visit, since, until in zip(said, starts, [*starts[1:], float("inf")], strict=True):
+    for visit, since, until in zip(visits, starts, [*starts[1:], float("inf")], strict=True):
         mine = [part for part in parts if since <= part["request_at"] < until]
         ends = sorted(part["response_done_at"] for part in mine if part["target"] != "/")
         rows.append({

@@ -23,13 +23,13 @@ from tests.tshark import installed
 Counts = Counter[tuple[str, bool]]
 
 
-def table(counts: Counts, known: list[Place]) -> Table:
+def table(counts: Counts, recorded: list[Place]) -> Table:
     """One row per fact."""
     drawn = Table()
     columns = ("compared", "agree", "rate", "by rule", "by hand", "not looked up")
     for column in ("fact", *columns):
         drawn.add_column(column, justify="left" if column == "fact" else "right")
-    ways = Counter((place.where.fact, place.checked) for place in known)
+    ways = Counter((place.where.fact, place.checked) for place in recorded)
     facts = {fact for fact, _ in counts}
     for fact in [*(fact for fact in FACTS if fact in facts), *sorted(facts - {*FACTS})]:
         agree, total = counts[fact, True], counts[fact, True] + counts[fact, False]
@@ -60,37 +60,37 @@ def main(captures: tuple[Path, ...], *, use_stored: bool, record: bool, as_json:
             compared.add(name_of(capture))
             counts += page.counted(result)
             differing += [outcome for outcome in result if not outcome.agrees]
-    path, known = places.LIVE, places.load(places.LIVE)
-    found = places.match(known, differing, compared)
+    path, recorded = places.LIVE, places.load(places.LIVE)
+    found = places.match(recorded, differing, compared)
     if use_stored:  # mostly what tshark says on the spot as well; the rest has a file of its own
-        shared = [place for place, _ in found.known]
-        path, known = places.STORED, places.load(places.STORED)
-        found = places.match(known, found.new, compared)
+        shared = [place for place, _ in found.matched]
+        path, recorded = places.STORED, places.load(places.STORED)
+        found = places.match(recorded, found.new, compared)
     else:
         shared = []
     if record:
-        known = places.renewed(known, found)
-        places.save(known, path)
+        recorded = places.renewed(recorded, found)
+        places.save(recorded, path)
         if not use_stored:
-            everywhere = {place.where.capture for place in known} <= compared
+            everywhere = {place.where.capture for place in recorded} <= compared
             wrong = {section.title for section in page.sections().values() if section.verdict == "Wrong: conchart"}
-            figures = page.figures(counts, known, wrong) if everywhere else None
-            page.PAGE.write_text(page.rewritten(page.PAGE.read_text(), known, figures))
-    here = [place for place in known if place.where.capture in compared]
+            figures = page.figures(counts, recorded, wrong) if everywhere else None
+            page.PAGE.write_text(page.rewritten(page.PAGE.read_text(), recorded, figures))
+    here = [place for place in recorded if place.where.capture in compared]
     report(counts, found, shared + here, as_json=as_json)
     for text in not_compared:
         click.echo(f"not compared: {text}", err=True)
     sys.exit(1 if found.problems() and not record else 0)
 
 
-def report(counts: Counts, found: Matched, known: list[Place], *, as_json: bool) -> None:
+def report(counts: Counts, found: Matched, recorded: list[Place], *, as_json: bool) -> None:
     """What was compared, and what has to be looked into."""
     if as_json:
         rows = [{"fact": fact, "agrees": agrees, "count": number} for (fact, agrees), number in sorted(counts.items())]
         json.dump({"facts": rows, "problems": found.problems()}, sys.stdout, indent=1)
         return
-    drawn = table(counts, known)
-    ways = Counter(place.checked for place in known)
+    drawn = table(counts, recorded)
+    ways = Counter(place.checked for place in recorded)
     agree, total = sum(number for (_, agrees), number in counts.items() if agrees), counts.total()
     drawn.caption = (
         f"{agree:,} of {total:,} agree; {ways['rule']:,} checked by rule, {ways['hand']:,} looked up by hand, "

@@ -372,10 +372,10 @@ def cut_header(line: Line, cause: bool) -> None:
 @shows("TLS inside another framing", "tls", server_port=1194)
 def openvpn(line: Line, cause: bool) -> None:
     line.open()
-    for number, (who, said) in enumerate((("client", client_hello(Tls())), ("server", server_hello(Tls())))):
+    for number, (who, hello) in enumerate((("client", client_hello(Tls())), ("server", server_hello(Tls())))):
         start = b"\x38" if who == "client" else b"\x40"  # P_CONTROL_HARD_RESET_CLIENT_V2, _SERVER_V2
         reset = start + filler(8, who) + b"\0" + bytes(4)
-        control = b"\x20" + filler(8, who) + b"\0" + (number + 1).to_bytes(4, "big") + record(HANDSHAKE, said)
+        control = b"\x20" + filler(8, who) + b"\0" + (number + 1).to_bytes(4, "big") + record(HANDSHAKE, hello)
         speaker: Speaker = "client" if who == "client" else "server"
         for packet in (reset, control):
             line.say(speaker, len(packet).to_bytes(2, "big") + packet if cause else b"plain" + packet[:3])
@@ -455,7 +455,7 @@ def two_contents(line: Line, cause: bool) -> None:
 
 
 @shows("What a packet without data tells of", "resent", "resent_frames")
-def told_without_data(line: Line, cause: bool) -> None:
+def reported_without_data(line: Line, cause: bool) -> None:
     line.open()
     line.say("client", GET)
     if cause:

@@ -60,8 +60,8 @@ class Line:
         )  # fmt: skip
         frame = self.wrap(change(datagram(packet)))
         second, rest = divmod(self.now, SECOND)
-        kept = frame[:cut]
-        self.records.append(struct.pack("<4I", second, rest, len(kept), len(frame)) + kept)
+        captured = frame[:cut]
+        self.records.append(struct.pack("<4I", second, rest, len(captured), len(frame)) + captured)
         if seq is None:
             self.next[who] += len(data) + bool(flags & (SYN | FIN))
 

@@ -103,9 +103,9 @@ def _tls(row: dict[str, Any]) -> dict[str, Any]:
         "hello_at", "server_hello_at", "server_done_at", "version", "version_offered", "cipher", "sni", "alpn",
         "hello_retry", "kind", "ja3", "ech", "client_auth", "certificates", "complete_at",
     )  # fmt: skip
-    known = {fact: row[fact] for fact in facts}
-    known["group"] = row["named_group"]
-    known["resumed"] = None if row["kind"] is None else row["kind"] != "full"
+    values = {fact: row[fact] for fact in facts}
+    values["group"] = row["named_group"]
+    values["resumed"] = None if row["kind"] is None else row["kind"] != "full"
     number = re.search(r"\((\d+)\)", row["alert"] or "")
-    known["alert"] = int(number[1]) if number else None
-    return known
+    values["alert"] = int(number[1]) if number else None
+    return values

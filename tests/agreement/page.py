@@ -74,18 +74,18 @@ def examples(places: Iterable[Place]) -> str:
 
 def figures(outcomes: Counter[tuple[str, bool]], places: Iterable[Place], wrong: set[str]) -> str:
     """The table: facts compared, by group and whether they agree, beside what is known of the rest."""
-    known: Counter[tuple[str, str]] = Counter()
+    place_counts: Counter[tuple[str, str]] = Counter()
     for place in places:
         group = group_of(place.where.fact)
         checked = place.checked != "no" and place.section != UNEXPLAINED
-        known[group, "checked" if checked else "not"] += 1
-        known[group, "wrong"] += checked and place.section in wrong
+        place_counts[group, "checked" if checked else "not"] += 1
+        place_counts[group, "wrong"] += checked and place.section in wrong
     rows = [HEADER + "|---|---|---|---|---|---|\n"]
     for group in GROUPS:
         agree = sum(number for (fact, agrees), number in outcomes.items() if agrees and group_of(fact) == group)
         total = sum(number for (fact, _), number in outcomes.items() if group_of(fact) == group)
         share = f"{agree / total:.2%}" if total else "–"
-        cells = (f"{agree:,} ({share})", *(f"{known[group, what]:,}" for what in ("checked", "wrong", "not")))
+        cells = (f"{agree:,} ({share})", *(f"{place_counts[group, what]:,}" for what in ("checked", "wrong", "not")))
         rows.append(f"| {group} | {total:,} | {' | '.join(cells)} |\n")
     return "".join(rows)
 

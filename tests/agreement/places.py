@@ -26,16 +26,17 @@ Checked = Literal["hand", "rule", "no"]
 """Looked up in the packets, decided by the rule of its class, or neither: then its class is a guess."""
 
 
-SAID = ("target", "host", "sni")
+TEXTS = ("target", "host", "sni")
 """What people wrote in captures that others made: of that, no more than is needed is kept here."""
-KEPT = 16
+MOST_CHARACTERS = 16
 
 
 def _digest(value: Value) -> str:
     text = shown(value)
-    if len(text) <= KEPT:
+    if len(text) <= MOST_CHARACTERS:
         return text
-    return f"{text[: KEPT // 2]}… {len(str(value))} characters, {hashlib.sha256(str(value).encode()).hexdigest()[:8]}"
+    digest = hashlib.sha256(str(value).encode()).hexdigest()[:8]
+    return f"{text[: MOST_CHARACTERS // 2]}… {len(str(value))} characters, {digest}"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -55,7 +56,7 @@ class Where:
         """The place of a disagreement."""
         sender = shown(outcome.sender) if outcome.sender else ""
         values = (shown(outcome.expected), shown(outcome.got))
-        if outcome.fact in SAID:
+        if outcome.fact in TEXTS:
             values = (_digest(outcome.expected), _digest(outcome.got))
         return cls(outcome.capture, outcome.stream, outcome.frame, outcome.fact, sender, *values)
 
@@ -110,7 +111,7 @@ def save(places: Iterable[Place], path: Path = LIVE) -> None:
 class Matched:
     """Disagreements beside the places that are known."""
 
-    known: list[tuple[Place, Outcome]] = field(default_factory=list)
+    matched: list[tuple[Place, Outcome]] = field(default_factory=list)
     new: list[Outcome] = field(default_factory=list)
     gone: list[Place] = field(default_factory=list)
     broken: list[Place] = field(default_factory=list)
@@ -137,7 +138,7 @@ def match(places: Iterable[Place], outcomes: Iterable[Outcome], captures: Collec
             found.new.append(outcome)
             continue
         place = some.pop(0)
-        found.known.append((place, outcome))
+        found.matched.append((place, outcome))
         if place.checked == "rule" and place.section not in outcome.rules:
             found.broken.append(place)
     found.gone = sorted(place for some in waiting.values() for place in some)

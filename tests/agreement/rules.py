@@ -86,8 +86,8 @@ def late(packets: list[Frame]) -> list[Frame]:
 def stepped(case: Case) -> bool:
     """The times are ten years apart or more."""
     expected, got = case.outcome.expected, case.outcome.got
-    told = isinstance(expected, int) and isinstance(got, int) and case.outcome.fact.endswith("_at")
-    return told and abs(expected - got) >= STEP_NS
+    are_instants = isinstance(expected, int) and isinstance(got, int) and case.outcome.fact.endswith("_at")
+    return are_instants and abs(expected - got) >= STEP_NS
 
 
 def long_after_the_end(case: Case) -> bool:
@@ -162,7 +162,7 @@ def answers(one: Frame, frame: Frame) -> bool:
     return one.number < frame.number and one.source != frame.source and bool(one.flags & ACK)
 
 
-def told_without_data(case: Case) -> bool:
+def reported_without_data(case: Case) -> bool:
     """A packet of the same sender without new data, captured before, has a later sequence number."""
     copies = first_copies(case)
     return bool(copies) and all(
@@ -307,8 +307,8 @@ def of_a_connect(case: Case) -> bool:
     """The target of a CONNECT, or nothing where the field is empty."""
     if case.outcome.fact != "host" or case.mine is None:
         return False
-    asked = [one.facts for one in case.mine.http if one.facts["host"] == case.outcome.got]
-    return case.outcome.expected is None and any(one["method"] == "CONNECT" for one in asked)
+    requests = [one.facts for one in case.mine.http if one.facts["host"] == case.outcome.got]
+    return case.outcome.expected is None and any(one["method"] == "CONNECT" for one in requests)
 
 
 def openvpn(case: Case) -> bool:
@@ -334,7 +334,7 @@ RULES: dict[str, Rule] = {
     "A FIN in a reset": fin_in_a_reset,
     "Packets with the same timestamp": one_timestamp,
     "Acknowledged before it was captured": acknowledged_first,
-    "What a packet without data tells of": told_without_data,
+    "What a packet without data tells of": reported_without_data,
     "Responses that only ACKs tell of": inferred,
     "Requests that only the responses tell of": unasked,
     "The port of another protocol": by_port,

@@ -66,17 +66,17 @@ def main(captures: tuple[Path, ...], seconds: float) -> None:
     counts: Counter[str] = Counter()
     worker = start()
     for capture in files(captures):
-        said = verdict(worker, capture, seconds)
-        if said is None:
+        outcome = verdict(worker, capture, seconds)
+        if outcome is None:
             worker.kill()
             _, words = worker.communicate()
             last = words.strip().splitlines()[-1:] or ["no message"]
-            said = f"crashed or hung (exit {worker.returncode}): {last[0]}"
+            outcome = f"crashed or hung (exit {worker.returncode}): {last[0]}"
             worker = start()
-        kind = said.split(":")[0].split(" (")[0]
+        kind = outcome.split(":")[0].split(" (")[0]
         counts[kind] += 1
         if kind != "read":
-            click.echo(f"{capture.name}: {said}")
+            click.echo(f"{capture.name}: {outcome}")
     worker.communicate("")
     click.echo(", ".join(f"{count} {kind}" for kind, count in counts.most_common()))
     sys.exit(0 if set(counts) <= {"read", "unreadable"} else 1)

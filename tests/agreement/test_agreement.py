@@ -107,9 +107,9 @@ def test_foreign_captures_disagree_where_it_is_known_and_nowhere_else() -> None:
 
 @pytest.mark.parametrize("path", [places.LIVE, places.STORED], ids=lambda path: path.name)
 def test_every_place_is_of_a_class_that_the_page_has(path: Path) -> None:
-    known, classes = places.load(path), {*page.sections(), UNEXPLAINED}
-    assert known == sorted(known)
-    for place in known:
+    recorded, classes = places.load(path), {*page.sections(), UNEXPLAINED}
+    assert recorded == sorted(recorded)
+    for place in recorded:
         assert place.section in classes, place
         assert place.where.fact in FACTS or place.where.fact.startswith("stream in "), place
         assert place.where.tshark != place.where.conchart, place
@@ -122,8 +122,13 @@ def test_the_page_counts_the_places() -> None:
 
 def test_figures_count_what_is_explained_what_is_wrong_and_what_nobody_looked_up() -> None:
     where = Where("x", 0, 1, "sni", "", "a", "b")
-    known = [Place("One", where, "hand"), Place("Two", where, "rule"), Place("One", where), Place(UNEXPLAINED, where)]
-    drawn = page.figures(Counter({("sni", True): 6, ("sni", False): 4, ("stream in gre", True): 1}), known, {"Two"})
+    recorded = [
+        Place("One", where, "hand"),
+        Place("Two", where, "rule"),
+        Place("One", where),
+        Place(UNEXPLAINED, where),
+    ]
+    drawn = page.figures(Counter({("sni", True): 6, ("sni", False): 4, ("stream in gre", True): 1}), recorded, {"Two"})
     assert "| TLS | 10 | 6 (60.00%) | 2 | 1 | 2 |" in drawn
     assert "| TCP | 1 | 1 (100.00%) | 0 | 0 | 0 |" in drawn
 
@@ -221,14 +226,14 @@ def test_recording_keeps_what_matches_and_never_explains_what_nobody_looked_at(t
     place = Place("Why", Where.of(outcome), "hand")
     changed, ruled = replace(outcome, got="c.example"), replace(outcome, fact="alpn", rules=("Rule",))
     unknown = replace(outcome, fact="ja3")
-    known = places.renewed([place], places.match([place], [changed, ruled, unknown], {"x"}))
-    assert {(one.where.fact, one.section, one.checked) for one in known} == {
+    recorded = places.renewed([place], places.match([place], [changed, ruled, unknown], {"x"}))
+    assert {(one.where.fact, one.section, one.checked) for one in recorded} == {
         ("sni", "Why", "no"),
         ("alpn", "Rule", "rule"),
         ("ja3", UNEXPLAINED, "no"),
     }
-    places.save(known, tmp_path / "places.csv")
-    assert places.load(tmp_path / "places.csv") == sorted(known)
+    places.save(recorded, tmp_path / "places.csv")
+    assert places.load(tmp_path / "places.csv") == sorted(recorded)
 
 
 def test_bytes_are_the_plain_union_of_ranges_on_the_circle() -> None:

@@ -27,10 +27,10 @@ def test_requests_are_those_that_the_server_logged() -> None:
             "lag(response_at) OVER (PARTITION BY stream ORDER BY number), request_at) "
             "FROM exchanges WHERE protocol = 'fastcgi' ORDER BY response_done_at"
         ).fetchall()
-    known = logged()
-    assert [row[:3] for row in found] == [row[:3] for row in known]
+    expected = logged()
+    assert [row[:3] for row in found] == [row[:3] for row in expected]
     assert len(found) == 21
-    for (*_, at_server), (*_, wait, since_before) in zip(known, found, strict=True):
+    for (*_, at_server), (*_, wait, since_before) in zip(expected, found, strict=True):
         if wait is not None:  # a client that gave up waits for no response
             assert wait - MILLISECOND <= at_server <= since_before + MILLISECOND
 
@@ -66,11 +66,11 @@ def test_requests_begin_and_end_where_tshark_has_them() -> None:
         begun = trace.sql("SELECT request_at FROM exchanges WHERE protocol = 'fastcgi'").fetchall()
         ended = trace.sql("SELECT response_done_at FROM exchanges WHERE protocol = 'fastcgi'").fetchall()
     chosen = ["-d", f"tcp.port=={PORT},fcgi", "-Y", "fcgi", "-T", "fields", "-e", "frame.time_epoch", "-e", "fcgi.type"]
-    said: dict[str, Counter[int]] = {"1": Counter(), "3": Counter()}
+    expected: dict[str, Counter[int]] = {"1": Counter(), "3": Counter()}
     for line in ask(["-n", "-r", str(STORY / "input.pcap"), *chosen]).splitlines():
         time, types = line.split("\t")
         for kind in types.split(","):
-            if kind in said:
-                said[kind][int(time.replace(".", ""))] += 1
-    assert Counter(at for (at,) in begun) == said["1"]
-    assert Counter(at for (at,) in ended) == said["3"]
+            if kind in expected:
+                expected[kind][int(time.replace(".", ""))] += 1
+    assert Counter(at for (at,) in begun) == expected["1"]
+    assert Counter(at for (at,) in ended) == expected["3"]

@@ -42,11 +42,11 @@ def fields(capture: Path, display_filter: str, occurrence: str, *names: str) -> 
 @pytest.mark.parametrize("capture", sampled(captures(), 3), ids=lambda path: path.parent.name + "-" + path.stem)
 class TestAgainstTshark:
     def test_connections_have_the_initial_sequence_numbers_of_their_syns(self, capture: Path) -> None:
-        said: dict[tuple[int, bool], list[int]] = {}
+        sequence_numbers: dict[tuple[int, bool], list[int]] = {}
         for stream, ack, number in fields(
             capture, "tcp.flags.syn == 1", "f", "tcp.stream", "tcp.flags.ack", "tcp.seq_raw"
         ):
-            said.setdefault((int(stream), ack in ("1", "True")), []).append(int(number))
+            sequence_numbers.setdefault((int(stream), ack in ("1", "True")), []).append(int(number))
         with conchart.read(capture) as trace:
             rows = trace.sql(
                 "SELECT transport_stream, isn_client, isn_server FROM connections WHERE transport = 'tcp'"
@@ -54,10 +54,10 @@ class TestAgainstTshark:
         for stream, *found in rows:
             for is_answer, number in zip((False, True), found, strict=True):
                 # Where a server answers twice, the client chooses.
-                assert number in said.get((stream, is_answer), [None])
+                assert number in sequence_numbers.get((stream, is_answer), [None])
 
     def test_each_side_has_the_address_that_sent_its_first_packet(self, capture: Path) -> None:
-        said = {
+        expected = {
             int(frame): next((address for address in addresses if address not in NO_ADDRESS), None)
             for frame, *addresses in fields(
                 capture, "tcp or udp", "l", "frame.number", "eth.src", "wlan.sa", "sll.src.eth"
@@ -69,16 +69,16 @@ class TestAgainstTshark:
                 "FROM packets JOIN connections USING (stream) GROUP BY stream, sender, mac"
             ).fetchall()
         assert found
-        assert found == [(frame, said[frame]) for frame, _ in found]
+        assert found == [(frame, expected[frame]) for frame, _ in found]
 
     def test_handshakes_have_the_random_of_their_client(self, capture: Path) -> None:
-        said: dict[int, str] = {}
+        randoms: dict[int, str] = {}
         hellos = "tls.handshake.type == 1"
         for tcp, udp, random in fields(capture, hellos, "f", "tcp.stream", "udp.stream", "tls.handshake.random"):
-            said.setdefault(int(tcp or udp), random.replace(":", ""))
+            randoms.setdefault(int(tcp or udp), random.replace(":", ""))
         with conchart.read(capture) as trace:
             rows = trace.sql(
                 "SELECT transport_stream, arg_min(client_random, number) FROM handshakes "
                 "JOIN connections USING (stream) WHERE hello_at IS NOT NULL GROUP BY ALL"
             ).fetchall()
-        assert dict(rows) == said
+        assert dict(rows) == randoms

@@ -45,13 +45,13 @@ class Operation(NamedTuple):
     """Times are those of the packets that bring a message's last byte, of ``answered_at`` the first message's."""
 
     name: str
-    asked_at: int | None = None
+    request_done_at: int | None = None
     answered_at: int | None = None
     done_at: int | None = None
     code: int | None = None
 
 
-def said(capture: Path, keys: Path) -> list[Operation]:
+def tshark_operations(capture: Path, keys: Path) -> list[Operation]:
     """The operations of a capture by tshark: messages of one number on one connection, until one ends them."""
     secrets = ["-o", f"tls.keylog_file:{keys}"] if keys.exists() else []
     names = ("tcp.stream", "frame.time_epoch", "ldap.messageID", "ldap.protocolOp", "ldap.resultCode")
@@ -67,7 +67,7 @@ def said(capture: Path, keys: Path) -> list[Operation]:
             key = (int(stream), number)
             if tag in REQUESTS:
                 under_way[key] = len(operations)
-                operations[under_way[key]] = Operation(REQUESTS[tag], asked_at=at)
+                operations[under_way[key]] = Operation(REQUESTS[tag], request_done_at=at)
                 continue
             name = REQUESTS[RESULTS.get(tag, 3)]
             place = under_way.setdefault(key, len(operations))
@@ -90,6 +90,6 @@ def test_operations_are_those_of_tshark(capture: Path) -> None:
             "SELECT method, request_done_at, response_at, response_done_at, status FROM exchanges "
             "WHERE protocol = 'ldap'"
         ).fetchall()
-    expected = said(capture, keys)
+    expected = tshark_operations(capture, keys)
     assert expected
     assert sorted(map(str, (Operation(*row) for row in found))) == sorted(map(str, expected))

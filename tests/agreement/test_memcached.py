@@ -59,10 +59,10 @@ def test_commands_are_in_the_packets_in_which_tshark_has_them() -> None:
         ).fetchall()
     chosen = [option for name in ("frame.number", "memcache.command", "memcache.key") for option in ("-e", name)]
     decoded = ["-d", f"tcp.port=={PORT},memcache", "-Y", f"memcache.command and tcp.dstport=={PORT}"]
-    said = ask(["-n", "-r", str(STORY / "input.pcap"), *decoded, "-T", "fields", *chosen]).splitlines()
+    lines = ask(["-n", "-r", str(STORY / "input.pcap"), *decoded, "-T", "fields", *chosen]).splitlines()
     first = {frame: (method, (target or "").rstrip("…")) for frame, method, target in found}
-    assert len(said) == 15
-    for line in said:
+    assert len(lines) == 15
+    for line in lines:
         frame, command, keys = line.split("\t")
         method, target = first[int(frame)]
         assert method == command

@@ -55,35 +55,35 @@ def found(trace: Trace, case: str) -> dict[tuple[int, str, int], tuple[str, int,
     """The same of the tables: a WebSocket is the first exchange of its connection."""
     which = "stream" if case.startswith("websocket") else "exchange"
     rows = trace.sql(f"SELECT {which}, sender, number, kind, bytes, start_at, end_at FROM exchange_messages").fetchall()
-    return {(exchange, sender, number): tuple(told) for exchange, sender, number, *told in rows}
+    return {(exchange, sender, number): tuple(facts) for exchange, sender, number, *facts in rows}
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_messages_are_those_that_the_programs_wrote_down(case: str) -> None:
-    told = list(written(case))
+    recorded = list(written(case))
     with read(STORIES / case / "input.pcap") as trace:
         messages = found(trace, case)
-    for exchange, sender, number, kind, size, sent_at, got_at in told:
+    for exchange, sender, number, kind, size, sent_at, got_at in recorded:
         found_kind, found_size, start_at, end_at = messages[exchange, sender, number]
         assert (found_kind, found_size) == (kind, size)
         assert sent_at <= start_at <= end_at
         assert got_at is None or end_at <= got_at
     # Programs did not write down what is compressed, nor what the package says by itself.
-    known = {key[:3] for key in told}
-    others = {key: about[0] for key, about in messages.items() if key not in known}
+    recorded_keys = {key[:3] for key in recorded}
+    others = {key: about[0] for key, about in messages.items() if key not in recorded_keys}
     compressed = {"grpc": 6, "websocket": 2, "websocket-tls": 2}.get(case)
     assert all(kind in ("pong", "close") or key[0] == compressed for key, kind in others.items()), others
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_pauses_between_messages_are_those_of_the_program(case: str) -> None:
-    told = [
+    recorded = [
         about for about in written(case) if about[:2] == (1 if case == "grpc" else 0, "server") and about[3] != "ping"
     ]
     with read(STORIES / case / "input.pcap") as trace:
         messages = found(trace, case)
-    starts = [messages[about[0], about[1], about[2]][2] for about in told]
-    pauses = [later[5] - before[5] for before, later in zip(told, told[1:], strict=False)]
+    starts = [messages[about[0], about[1], about[2]][2] for about in recorded]
+    pauses = [later[5] - before[5] for before, later in zip(recorded, recorded[1:], strict=False)]
     assert max(pauses) > 200_000_000
     for pause, (before, later) in zip(pauses, zip(starts, starts[1:], strict=False), strict=True):
         assert abs(later - before - pause) <= max(CLOSENESS_NS, pause // 50)
@@ -146,7 +146,7 @@ def calls(path: Path, decode: str | None) -> Counter[tuple[int, int, bool]]:
 def frames(path: Path) -> Counter[tuple[int, str, int]]:
     """Messages of WebSocket as tshark has them, its frames put together: frame of the last byte, kind, bytes."""
     names = ("fin", "opcode", "payload_length", "payload_length_ext_16", "payload_length_ext_64")
-    told: Counter[tuple[int, str, int]] = Counter()
+    counts: Counter[tuple[int, str, int]] = Counter()
     under_way: dict[tuple[str, str], tuple[str, int]] = {}
     shown = ("tcp.stream", "tcp.srcport", *(f"websocket.{name}" for name in names))
     for frame, (stream, port, fins, opcodes, lengths, ext16, ext64) in fields(path, None, "websocket", shown):
@@ -154,14 +154,14 @@ def frames(path: Path) -> Counter[tuple[int, str, int]]:
         for fin, opcode, length in zip(fins, opcodes, lengths, strict=True):
             size = int(ext16.pop(0) if length == "126" else ext64.pop(0) if length == "127" else length)
             if int(opcode) >= 8:
-                told[frame, OPCODES[int(opcode)], size] += 1
+                counts[frame, OPCODES[int(opcode)], size] += 1
                 continue
             kind, before = under_way.pop(side) if opcode == "0" else (OPCODES[int(opcode)], 0)
             if fin in ("1", "True"):
-                told[frame, kind, before + size] += 1
+                counts[frame, kind, before + size] += 1
             else:
                 under_way[side] = (kind, before + size)
-    return told
+    return counts
 
 
 def assert_as_tshark_has_them(path: Path, decode: str | None) -> int:

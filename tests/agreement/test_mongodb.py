@@ -34,11 +34,11 @@ def test_commands_are_those_that_the_driver_saw() -> None:
             f"SELECT method, target, status, response_done_at - request_at FROM exchanges "
             f"WHERE method NOT IN {OPENING} ORDER BY request_at"
         ).fetchall()
-        told = trace.sql("SELECT DISTINCT protocol, inferred, confidence FROM exchanges").fetchall()
+        protocols = trace.sql("SELECT DISTINCT protocol, inferred, confidence FROM exchanges").fetchall()
     lines = listened()
     assert [(method, str(status)) for method, _, status, _ in found] == [(line[2], line[5]) for line in lines]
     assert len(found) == 53
-    assert told == [("mongodb", False, 1.0)]
+    assert protocols == [("mongodb", False, 1.0)]
     for (method, target, _, ns), (_, database, _, collection, us, _) in zip(found, lines, strict=True):
         # The listener's time begins before the message is sent, and ends when its reply was read.
         assert abs(int(us) * 1000 - ns) <= max(1_000_000, int(us) * 20), (method, us, ns)
@@ -95,16 +95,16 @@ def test_messages_end_in_the_packets_in_which_tshark_has_them(capture: Path) -> 
     )
     chosen = [option for name in names for option in ("-e", name)]
     decoded = ["-d", f"tcp.port=={port},mongo", "-Y", "mongo"]
-    asked: dict[tuple[str, str], tuple[int, str]] = {}
-    said = []
+    pending: dict[tuple[str, str], tuple[int, str]] = {}
+    expected = []
     for line in ask(["-n", "-r", str(capture), *decoded, "-T", "fields", *chosen]).splitlines():
         time, stream, to, request_id, response_to, elements = line.split("\t")
         at = int(time.replace(".", ""))
         if int(to) == port:
-            asked[stream, request_id] = (at, elements.split(",")[0])
+            pending[stream, request_id] = (at, elements.split(",")[0])
         else:
-            request_at, method = asked.pop((stream, response_to))
-            said.append((request_at, at, method))
-    assert not asked
-    assert said
-    assert found == sorted(said)
+            request_at, method = pending.pop((stream, response_to))
+            expected.append((request_at, at, method))
+    assert not pending
+    assert expected
+    assert found == sorted(expected)

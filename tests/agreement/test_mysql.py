@@ -50,9 +50,11 @@ def test_commands_are_those_that_the_server_measured() -> None:
             "wait_ns IS NULL OR continued_at IS NOT NULL OR coalesce(target LIKE 'SET PASSWORD%', false) "
             f"FROM exchanges WHERE protocol = 'mysql' AND method NOT IN {BEGINNING} ORDER BY stream, number"
         ).fetchall()
-    known = measured()
-    assert [row[:2] for row in found] + NOT_READ == [row[:2] for row in known]
-    times = [(at_server, wait) for (*_, at_server), (*_, wait, apart) in zip(known, found, strict=False) if not apart]
+    expected = measured()
+    assert [row[:2] for row in found] + NOT_READ == [row[:2] for row in expected]
+    times = [
+        (at_server, wait) for (*_, at_server), (*_, wait, apart) in zip(expected, found, strict=False) if not apart
+    ]
     assert len(times) == 51
     assert all(abs(wait - at_server) <= max(1_000_000, at_server / 50) for at_server, wait in times)
 

@@ -17,7 +17,7 @@ STORES = os.environ.get("CONCHART_STORES")
 """A folder of third-party captures of databases and caches."""
 IN_TLS = Counter({"Query 00000": 1})
 """What the story asks for where nobody can read it."""
-ASKED = {"Simple query": "Query", "Execute": "Execute"}
+METHODS = {"Simple query": "Query", "Execute": "Execute"}
 
 
 def captures() -> list[Path]:
@@ -82,7 +82,7 @@ def test_statements_and_sqlstates_are_those_of_tshark(capture: Path) -> None:
         time, types, codes = line.split("\t")
         at = int(time.replace(".", ""))
         if (at,) not in copying:
-            statements.update((at, ASKED[kind]) for kind in types.split(",") if kind in ASKED)
+            statements.update((at, METHODS[kind]) for kind in types.split(",") if kind in METHODS)
         states += [(code,) for code in codes.split(",") if code and code != "00000"]
     assert Counter(found) == statements
     assert failed == states

@@ -35,7 +35,7 @@ def captures() -> Iterator[Path]:
     yield from (path for name in OF_OTHERS if CORPUS and (path := Path(CORPUS) / name).exists())
 
 
-def said(capture: Path) -> dict[int, list[int]]:
+def record_lengths(capture: Path) -> dict[int, list[int]]:
     """Lengths of the records that end in each frame, as tshark has them."""
     preferences = [option for name, value in tshark.PREFERENCES.items() for option in ("-o", f"{name}:{value}")]
     fields = [
@@ -65,5 +65,5 @@ def test_as_many_records_end_in_each_frame_and_they_are_as_long(capture: Path) -
         ).fetchall():
             found[frame].append(length)
     assert {frame: sorted(lengths) for frame, lengths in found.items()} == {
-        frame: sorted(lengths) for frame, lengths in said(capture).items()
+        frame: sorted(lengths) for frame, lengths in record_lengths(capture).items()
     }

@@ -28,10 +28,10 @@ def captures() -> list[Path]:
 
 def test_commands_are_those_that_the_server_counted() -> None:
     with conchart.read(STORY / "input.pcap") as trace:
-        asked = trace.sql("SELECT lower(method) FROM exchanges WHERE request_at IS NOT NULL").fetchall()
+        commands = trace.sql("SELECT lower(method) FROM exchanges WHERE request_at IS NOT NULL").fetchall()
     lines = (line.rpartition(" ") for line in (STORY / "commands.txt").read_text().splitlines())
     counted = {name: int(count) for name, _, count in lines}
-    assert Counter(name for (name,) in asked) == {**counted, UNKNOWN: 1}
+    assert Counter(name for (name,) in commands) == {**counted, UNKNOWN: 1}
 
 
 def test_errors_and_waits_of_the_story() -> None:
@@ -65,9 +65,9 @@ def test_commands_end_in_the_packets_in_which_tshark_has_them(capture: Path) -> 
     names = ("frame.time_epoch", "resp.array.length", "resp.reassembled_in_next_frame")
     chosen = [option for name in names for option in ("-e", name)]
     decoded = ["-d", f"tcp.port=={port},resp", "-Y", f"resp.array and tcp.dstport=={port}"]
-    said: Counter[int] = Counter()
+    expected: Counter[int] = Counter()
     for line in ask(["-n", "-r", str(capture), *decoded, "-T", "fields", *chosen]).splitlines():
         time, lengths, goes_on = line.split("\t")
-        said[int(time.replace(".", ""))] += len(lengths.split(",")) - bool(goes_on)
-    assert said
-    assert Counter(at for (at,) in found) == said
+        expected[int(time.replace(".", ""))] += len(lengths.split(",")) - bool(goes_on)
+    assert expected
+    assert Counter(at for (at,) in found) == expected

@@ -78,8 +78,8 @@ def test_exchanges_have_the_times_of_their_first_bytes(tmp_path: Path) -> None:
     assert [one.facts["target"] for one in stream.http] == ["/a", "/b", "/c"]
     assert (stream.facts["fin_by"], stream.facts["rst_by"]) == (talk.server, talk.client)
     for end in (talk.client, talk.server):
-        said = sum(len(packet.payload) for packet in packets if packet.source == end)
-        assert stream.by_end["bytes"][end] == said
+        size = sum(len(packet.payload) for packet in packets if packet.source == end)
+        assert stream.by_end["bytes"][end] == size
     assert stream.facts["syn_at"] == packets[0].at
     assert stream.facts["syn_ack_at"] == packets[1].at
     assert stream.facts["ack_at"] == packets[2].at

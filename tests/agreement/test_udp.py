@@ -42,16 +42,16 @@ def fields(capture: Path, display_filter: str, *names: str) -> list[list[str]]:
 )
 class TestAgainstTshark:
     def test_every_datagram_is_in_the_conversation_where_tshark_has_it(self, capture: Path) -> None:
-        said = fields(capture, "udp and not icmp and not icmpv6", "frame.number", "udp.stream", "udp.length")
+        datagrams = fields(capture, "udp and not icmp and not icmpv6", "frame.number", "udp.stream", "udp.length")
         with conchart.read(capture, packets=True) as trace:
             found = trace.sql(
                 "SELECT frame, transport_stream, bytes FROM packets JOIN connections USING (stream) "
                 "WHERE transport = 'udp' ORDER BY frame"
             ).fetchall()
-        assert found == [(int(frame), int(stream), int(length) - 8) for frame, stream, length in said]
+        assert found == [(int(frame), int(stream), int(length) - 8) for frame, stream, length in datagrams]
 
     def test_answers_of_dns_take_as_long(self, capture: Path) -> None:
-        said = fields(
+        answers = fields(
             capture, "udp and dns.time", "udp.stream", "frame.number", "dns.qry.name", "dns.flags.rcode", "dns.time"
         )
         with conchart.read(capture) as trace:
@@ -62,15 +62,17 @@ class TestAgainstTshark:
             ).fetchall()
         expected = [
             (int(stream), int(frame), name.rstrip("."), int(code), round(float(time) * 1e9))
-            for stream, frame, name, code, time in said
+            for stream, frame, name, code, time in answers
         ]
         assert found == expected
 
     def test_quic_connections_say_whom_they_are_for(self, capture: Path) -> None:
-        said = fields(capture, "quic and tls.handshake.type == 1", "udp.stream", "tls.handshake.extensions_server_name")
+        connections = fields(
+            capture, "quic and tls.handshake.type == 1", "udp.stream", "tls.handshake.extensions_server_name"
+        )
         with conchart.read(capture) as trace:
             found = trace.sql(
                 "SELECT transport_stream, sni FROM handshakes JOIN connections USING (stream) "
                 "WHERE transport = 'udp' AND hello_at IS NOT NULL ORDER BY transport_stream"
             ).fetchall()
-        assert found == sorted({(int(stream), name or None) for stream, name in said})
+        assert found == sorted({(int(stream), name or None) for stream, name in connections})

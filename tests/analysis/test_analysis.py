@@ -76,8 +76,8 @@ def test_a_step_reads_and_writes_what_it_says(capture: Path, name: str) -> None:
         step = steps[name]
         Steps(steps.values()).provide(step.reads)
         # What it must not read is out of its way.
-        known = {fact.partition(".")[0] for fact in step.reads | step.writes}
-        away = [table.name for table in TABLES if table.name not in known]
+        touched = {fact.partition(".")[0] for fact in step.reads | step.writes}
+        away = [table.name for table in TABLES if table.name not in touched]
         foreign = [fact.split(".") for fact in FACTS if "." in fact and fact not in step.reads | step.writes]
         hidden = [(table, column) for table, column in foreign if table not in away]
         for table in away:
@@ -122,14 +122,14 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The steps that ran, in their order."""
     names: list[str] = []
 
-    def told(steps: Steps, fact: str) -> None:
+    def recording_run(steps: Steps, fact: str) -> None:
         step = steps._due.get(fact)
         run(steps, fact)
         if step is not None and fact not in steps._due:
             names.append(step.name)
 
     run = Steps._run
-    monkeypatch.setattr(Steps, "_run", told)
+    monkeypatch.setattr(Steps, "_run", recording_run)
     return names
 
 
@@ -204,13 +204,13 @@ def test_evidence_that_no_rule_asks_for_is_not_made(monkeypatch: pytest.MonkeyPa
     made: list[str] = []
     execute = Tables.execute
 
-    def told(tables: Tables, statement: str, params: Any = None) -> None:  # noqa: ANN401
+    def recording_execute(tables: Tables, statement: str, params: Any = None) -> None:  # noqa: ANN401
         words = statement.split()
         if words[:3] == ["CREATE", "OR", "REPLACE"]:
             made.append(words[5])
         execute(tables, statement, params)
 
-    monkeypatch.setattr(Tables, "execute", told)
+    monkeypatch.setattr(Tables, "execute", recording_execute)
     with conchart.read(PLAIN) as trace:
         trace.provide("findings")
     assert {"setups", "requests"} <= set(made)

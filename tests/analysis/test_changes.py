@@ -6,7 +6,7 @@ import pytest
 
 import conchart
 from conchart import Trace
-from conchart.report.path_changes import changes as told
+from conchart.report.path_changes import changes as path_changes
 from conchart.report.path_changes import disorders, queues
 from tests.conftest import ROOT, places_of
 from tests.reading.places.truth import Packet, Truth, records
@@ -75,11 +75,11 @@ def test_a_proxy_header_is_told_with_the_connections_that_it_joins() -> None:
             announced.add(("lb", "lb", f"{client_ip} {port}", syns[client_ip, int(port)], syns[sender]))
     assert len(announced) == 3
     with read("proxy-header") as trace:
-        told = trace.sql("""
+        rows = trace.sql("""
             SELECT from_place, to_place, after, from_frame, to_frame FROM changes WHERE field = 'proxy_header'
         """).fetchall()
-        assert len(told) == len(announced)
-        assert set(told) == announced
+        assert len(rows) == len(announced)
+        assert set(rows) == announced
         others = trace.sql(
             "SELECT field, before, after, count(*) FROM changes WHERE field <> 'proxy_header' GROUP BY ALL"
         )
@@ -122,14 +122,14 @@ def test_packets_that_the_line_carried_twice_are_doubled_and_no_others() -> None
                 frames = [truth.first_frame(other) + once.frame - 1]
                 frames += [truth.first_frame(place) + each.frame - 1 for each in (packet, first)]
                 copies[("duplicated", packet.sender, other, place, *frames, packet.length)] = packet.at - first.at
-    assert len(copies) == len(truth.said["lines"]["client-lb"]["rules"]) == 4
+    assert len(copies) == len(truth.document["lines"]["client-lb"]["rules"]) == 4
     with read("doubled") as trace:
-        told = trace.sql("""
+        rows = trace.sql("""
             SELECT kind, sender::VARCHAR, from_place, to_place, frame, to_frame, other_frame, bytes, late_ns
             FROM disorders
         """).fetchall()
-        assert sorted(row for *row, _ in told) == sorted(map(list, copies))
-        for *row, late_ns in told:
+        assert sorted(row for *row, _ in rows) == sorted(map(list, copies))
+        for *row, late_ns in rows:
             # The drift that the corridor allows is in it, too.
             assert late_ns == pytest.approx(copies[tuple(row)], rel=MOST_DRIFT, abs=1)
         assert trace.sql("FROM losses").fetchall() == []
@@ -184,7 +184,7 @@ def test_nothing_is_changed_or_overtaken_on_a_plain_line(case: str) -> None:
 ])  # fmt: skip
 def test_what_is_changed_is_told_in_a_few_words(case: str, lines: list[str]) -> None:
     with read(case) as trace:
-        assert [line.replace("\u2009", " ") for line in told(trace)] == lines
+        assert [line.replace("\u2009", " ") for line in path_changes(trace)] == lines
 
 
 def test_packets_that_were_overtaken_or_sent_needlessly_are_told_with_frames_of_both_places() -> None:
@@ -199,8 +199,8 @@ def test_packets_that_were_overtaken_or_sent_needlessly_are_told_with_frames_of_
         for line, sender in zip(lines, ("client", "client", "server", "server"), strict=True):
             first, second, other = map(int, re.findall(r"frame (\d+) → (\d+), \D+ (\d+)$", line)[0])
             seen = {
-                frame: (place, told_by)
-                for frame, place, told_by in trace.fetch("SELECT frame, place, sender::VARCHAR FROM place_packets")
+                frame: (place, sender)
+                for frame, place, sender in trace.fetch("SELECT frame, place, sender::VARCHAR FROM place_packets")
             }
             near, far = ("client", "lb") if sender == "client" else ("lb", "client")
             assert [seen[frame] for frame in (first, second, other)] == [(near, sender), (far, sender), (far, sender)]

@@ -22,7 +22,7 @@ RESOLUTION_NS = 1_500_000
 """A millisecond, and what the kernel takes between packet and program."""
 
 
-def said(case: str) -> dict[str, list[float]]:
+def logged_times(case: str) -> dict[str, list[float]]:
     """Give the times of each request by its number, in nanoseconds, as the log has them."""
     unit = {"nginx": 1e9, "nginx-slow-client": 1e9, "haproxy": 1e6, "apache": 1e3}[case]
     first = 2 if case.startswith("nginx") else 1
@@ -45,7 +45,7 @@ def worked_out(path: Path, fields: tuple[str, ...]) -> dict[str, tuple[int | Non
 
 @pytest.mark.parametrize("case", FIELDS)
 def test_every_field_is_what_the_proxy_wrote(case: str) -> None:
-    log, wire = said(case), worked_out(LOGS / case / "input.pcap", FIELDS[case])
+    log, wire = logged_times(case), worked_out(LOGS / case / "input.pcap", FIELDS[case])
     assert len(log) == REQUESTS
     assert wire.keys() == log.keys()
     for place, field in enumerate(FIELDS[case]):

@@ -113,9 +113,9 @@ def test_an_attempt_that_was_refused_makes_no_server() -> None:
 
 def test_a_machine_that_asks_the_same_server_as_its_clients_causes_nothing() -> None:
     """It is the only server: nobody stands behind it."""
-    asked = [exchange(0, 0, 10, 60), exchange(1, 0, 20, 50)]
+    exchanges = [exchange(0, 0, 10, 60), exchange(1, 0, 20, 50)]
     rows = [connection(0, CLIENT, FRONT), connection(1, INSIDE, FRONT)]
-    tables = tables_of(connections=rows, exchanges=asked)
+    tables = tables_of(connections=rows, exchanges=exchanges)
     link_hops(tables)
     assert links(tables) == []
 

@@ -13,7 +13,7 @@ S = 1_000_000_000
 SILENT, OTHER = "10.0.0.53:53", "10.0.0.54:53"
 
 
-def asked(*queries: tuple[int, str, str, bool], client: Sequence[str] = ()) -> Tables:
+def tables_of_queries(*queries: tuple[int, str, str, bool], client: Sequence[str] = ()) -> Tables:
     """Give tables of queries, each on a port of its own: when, of which type, for what, and whether it is answered.
 
     The first one goes to one resolver, the others to another one.
@@ -60,7 +60,7 @@ def abandoned(tables: Tables) -> list[tuple[Any, ...]]:
 
 
 def test_a_client_waits_until_it_asks_elsewhere() -> None:
-    tables = asked((3 * S, "A", "shop.example", False), (8 * S, "A", "shop.example", True))
+    tables = tables_of_queries((3 * S, "A", "shop.example", False), (8 * S, "A", "shop.example", True))
     assert waits(tables) == [(0, "wait", 3 * S, 8 * S, 1, 2)]
     assert abandoned(tables) == [(0, 8 * S)]
     ((closed_by, *by),) = tables.fetch(
@@ -89,7 +89,7 @@ def test_a_query_that_is_sent_twice_from_one_port_is_waited_for_until_the_last_o
 @pytest.mark.parametrize(("later", "waited"), [(LEAST_NS - 1, 0), (LEAST_NS, 1), (MOST_NS, 1), (MOST_NS + 1, 0)])
 def test_who_asks_at_once_does_not_wait_and_who_asks_much_later_asks_anew(later: int, waited: int) -> None:
     began = 100 * S
-    tables = asked((began, "A", "shop.example", False), (began + later, "A", "shop.example", True))
+    tables = tables_of_queries((began, "A", "shop.example", False), (began + later, "A", "shop.example", True))
     assert len(waits(tables)) == waited
 
 
@@ -106,22 +106,24 @@ def test_who_asks_at_once_does_not_wait_and_who_asks_much_later_asks_anew(later:
 def test_what_was_answered_other_questions_and_reverse_lookups_are_no_wait(
     first: tuple[int, str, str, bool], second: tuple[int, str, str, bool]
 ) -> None:
-    assert abandoned(asked(first, second)) == []
+    assert abandoned(tables_of_queries(first, second)) == []
 
 
 def test_names_are_the_same_in_upper_and_lower_case() -> None:
-    assert abandoned(asked((0, "A", "Shop.Example", False), (5 * S, "A", "shop.example", True))) == [(0, 5 * S)]
+    assert abandoned(tables_of_queries((0, "A", "Shop.Example", False), (5 * S, "A", "shop.example", True))) == [
+        (0, 5 * S)
+    ]
 
 
 def test_another_clients_question_ends_nobodys_wait() -> None:
     queries = ((0, "A", "shop.example", False), (5 * S, "A", "shop.example", True))
-    assert abandoned(asked(*queries, client=("10.0.0.1", "10.0.0.2"))) == []
+    assert abandoned(tables_of_queries(*queries, client=("10.0.0.1", "10.0.0.2"))) == []
 
 
 def test_questions_side_by_side_are_waited_for_once() -> None:
     """A and AAAA go out together, and both are asked again together."""
     side = S // 1000
-    tables = asked(
+    tables = tables_of_queries(
         (0, "A", "shop.example", False),
         (side, "AAAA", "shop.example", False),
         (5 * S, "A", "shop.example", True),
@@ -131,5 +133,5 @@ def test_questions_side_by_side_are_waited_for_once() -> None:
 
 
 def test_waits_for_one_resolver_after_the_other_touch() -> None:
-    tables = asked(*((at * S, "A", "shop.example", at == 10) for at in (0, 5, 10)))
+    tables = tables_of_queries(*((at * S, "A", "shop.example", at == 10) for at in (0, 5, 10)))
     assert waits(tables) == [(0, "wait", 0, 5 * S, 1, 2), (1, "wait", 5 * S, 10 * S, 2, 3)]

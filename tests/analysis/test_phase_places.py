@@ -209,7 +209,7 @@ def test_what_one_place_alone_saw_is_divided_as_far_as_it_saw(case: str, names: 
         """).fetchall()
         assert {kind for kind, *_ in phases} >= {"syn", "tls", "wait"}
         assert [row for row in phases if row[1] != row[2]] == [], "no phase of a front is left undivided"
-        told = {row[:3]: row[3] for row in trace.sql(TOTALS).fetchall()}
+        totals = {row[:3]: row[3] for row in trace.sql(TOTALS).fetchall()}
         ((linked, fronts),) = trace.sql("""
             SELECT count(*) FILTER ((stream, number) IN (SELECT (front_stream, front_exchange) FROM links)), count(*)
             FROM exchanges JOIN connections USING (stream) WHERE server_port = 443 AND wait_ns IS NOT NULL
@@ -218,12 +218,12 @@ def test_what_one_place_alone_saw_is_divided_as_far_as_it_saw(case: str, names: 
         whole = {row[:3]: row[3] for row in trace.sql(TOTALS).fetchall()}
     if names == ("client", "lb"):
         # The load balancer's own part is the same to the nanosecond, whoever else looked.
-        assert told["host", "lb", None] == whole["host", "lb", None]
+        assert totals["host", "lb", None] == whole["host", "lb", None]
         beyond = sum(ns for (_, place, to_place), ns in whole.items() if "app" in (place, to_place))
-        assert told["behind", "lb", None] == beyond
-        assert sum(told.values()) == sum(whole.values())
+        assert totals["behind", "lb", None] == beyond
+        assert sum(totals.values()) == sum(whole.values())
     else:
         assert linked >= fronts - 1
         if linked == fronts:
-            assert told["host", "app", None] == pytest.approx(whole["host", "app", None], abs=MS)
-        assert ("before", "lb", None) not in told, "a wait is the server's turn"
+            assert totals["host", "app", None] == pytest.approx(whole["host", "app", None], abs=MS)
+        assert ("before", "lb", None) not in totals, "a wait is the server's turn"

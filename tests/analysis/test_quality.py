@@ -11,7 +11,7 @@ from conchart.analysis.quality import appraise
 from conchart.report.remarks import Remark, remarks
 from tests.conftest import ROOT
 
-KEPT_ALIVE = ROOT / "captures/reverse-proxy/https-keepalive/input.pcap"
+KEEPALIVE = ROOT / "captures/reverse-proxy/https-keepalive/input.pcap"
 NOT = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
 
 
@@ -33,22 +33,22 @@ def parts_of(capture: Path, folder: Path, parts: int) -> list[Path]:
     return paths
 
 
-@pytest.mark.parametrize("captures", [(NOT, KEPT_ALIVE), (KEPT_ALIVE, NOT)])
+@pytest.mark.parametrize("captures", [(NOT, KEEPALIVE), (KEEPALIVE, NOT)])
 def test_two_takes_can_be_compared_the_earlier_one_before(captures: tuple[Path, Path]) -> None:
     apart = remarks_on(*captures)["apart"]
-    command = shlex.join(["conchart", "diff", str(NOT), str(KEPT_ALIVE)])
+    command = shlex.join(["conchart", "diff", str(NOT), str(KEEPALIVE)])
     assert apart.title == f"The captures do not overlap in time: {command} compares them"
     assert not apart.warning
 
 
 def test_names_are_quoted_for_the_shell(tmp_path: Path) -> None:
     spaced = tmp_path / "after the change.pcap"
-    spaced.write_bytes(KEPT_ALIVE.read_bytes())
+    spaced.write_bytes(KEEPALIVE.read_bytes())
     assert f" {shlex.quote(str(spaced))} compares them" in remarks_on(NOT, spaced)["apart"].title
 
 
 def test_parts_of_one_capture_are_no_takes(tmp_path: Path) -> None:
-    parts = parts_of(KEPT_ALIVE, tmp_path, 2)
+    parts = parts_of(KEEPALIVE, tmp_path, 2)
     for part in parts:
         assert "apart" not in remarks_on(part)
     assert "apart" not in remarks_on(*parts), "a connection goes on from one in the other"
@@ -57,8 +57,8 @@ def test_parts_of_one_capture_are_no_takes(tmp_path: Path) -> None:
 def test_what_was_captured_at_the_same_time_or_has_no_connection_is_no_take(tmp_path: Path) -> None:
     nothing = tmp_path / "nothing.pcap"
     nothing.write_bytes(NOT.read_bytes()[:24])
-    assert "apart" not in remarks_on(nothing, KEPT_ALIVE)
-    with conchart.read(NOT, KEPT_ALIVE) as trace:
+    assert "apart" not in remarks_on(nothing, KEEPALIVE)
+    with conchart.read(NOT, KEEPALIVE) as trace:
         trace.execute(
             """
             DELETE FROM remarks;

@@ -114,7 +114,7 @@ def test_who_won_is_the_same_from_every_viewpoint() -> None:
 def attempts(*rows: str) -> list[tuple[int, int]]:
     """Find races among attempts: rows of SQL values for stream, transport, address, name, and instants."""
     with conchart.read(UDP / "http3-blocked" / "input.pcap") as trace:
-        columns = "stream, transport, client_ip, server_ip, server_name, began, answered, asked, closed"
+        columns = "stream, transport, client_ip, server_ip, server_name, began, answered, requested, closed"
         values = f"(SELECT * FROM (VALUES {', '.join(rows)}) rows({columns}))"
         trace.execute("DELETE FROM connections; DELETE FROM handshakes; DELETE FROM exchanges; DELETE FROM races")
         trace.execute(f"""
@@ -130,9 +130,9 @@ def attempts(*rows: str) -> list[tuple[int, int]]:
                 if(transport = 'udp', 'v1', NULL) AS quic_version, 'complete' AS outcome, false AS inferred
             FROM {values} WHERE server_name IS NOT NULL;
             INSERT INTO exchanges BY NAME
-            SELECT stream, 0 AS number, asked AS request_at, 'h2' AS protocol, 'web' AS kind, false AS inferred,
+            SELECT stream, 0 AS number, requested AS request_at, 'h2' AS protocol, 'web' AS kind, false AS inferred,
                 1.0 AS confidence
-            FROM {values} WHERE asked IS NOT NULL""")
+            FROM {values} WHERE requested IS NOT NULL""")
         trace.execute("DELETE FROM races")
         races.find_races(trace)
         return trace.sql("SELECT loser_stream, winner_stream FROM races ORDER BY ALL").fetchall()

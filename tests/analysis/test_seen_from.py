@@ -63,11 +63,11 @@ def test_phases_touch_and_add_up_and_what_lies_in_them_stays_there(name: str, en
     with conchart.read(capture(name), seen_from=end) as trace:
         wrong = trace.sql(
             """
-            WITH told AS (
+            WITH with_previous AS (
                 SELECT *, lag(end_at, 1, start_at) OVER (PARTITION BY stream ORDER BY start_at, end_at) AS before_at
                 FROM phases)
             SELECT stream, sum(end_at - start_at) AS ns, min(start_at), max(end_at), opened_at, closed_at
-            FROM told JOIN connections USING (stream) GROUP BY ALL
+            FROM with_previous JOIN connections USING (stream) GROUP BY ALL
             HAVING ns <> closed_at - opened_at OR min(start_at) <> opened_at OR max(end_at) <> closed_at
                 OR bool_or(start_at <> before_at OR end_at <= start_at)
             """
@@ -89,11 +89,11 @@ def test_phases_touch_and_add_up_and_what_lies_in_them_stays_there(name: str, en
 @every_kind
 def test_seen_from_the_capture_point_is_as_captured(name: str) -> None:
     tables = [table for table in TABLES if table.name not in ("captures", "remarks")]
-    with conchart.read(capture(name)) as plain, conchart.read(capture(name), seen_from="capture") as asked:
+    with conchart.read(capture(name)) as plain, conchart.read(capture(name), seen_from="capture") as as_captured:
         for table in tables:
             query = f"FROM {table.name} ORDER BY {table.key}"
-            assert plain.sql(query).fetchall() == asked.sql(query).fetchall()
-        assert asked.sql("SELECT any_value(seen_from) FROM captures").fetchall() == [(None,)]
+            assert plain.sql(query).fetchall() == as_captured.sql(query).fetchall()
+        assert as_captured.sql("SELECT any_value(seen_from) FROM captures").fetchall() == [(None,)]
 
 
 def test_a_capture_taken_at_the_client_is_what_the_client_saw() -> None:
@@ -226,8 +226,10 @@ def test_waits_at_servers_on_the_internet_come_nearer_to_what_the_server_saw() -
             for key, ns in own[isns].items():
                 if key[0] == "wait" and key in captured[isns]:
                     waits.append((ns, captured[isns][key], worked_out[isns].get(key, 0)))
-    right = [sum(abs(told[0] - told[which]) <= max(LEAST_NS, SHARE * told[0]) for told in waits) for which in (1, 2)]
-    median = [statistics.median(abs(told[0] - told[which]) for told in waits) for which in (1, 2)]
+    right = [
+        sum(abs(times[0] - times[which]) <= max(LEAST_NS, SHARE * times[0]) for times in waits) for which in (1, 2)
+    ]
+    median = [statistics.median(abs(times[0] - times[which]) for times in waits) for which in (1, 2)]
     assert len(waits) >= 20
     assert right[1] >= 1.5 * right[0]
     assert median[1] <= 0.75 * median[0]

@@ -20,9 +20,9 @@ def listed(trace: Trace, columns: str = "server_ip, role, tier") -> list[tuple[o
 
 def test_a_chain_of_proxies_is_listed_from_the_front_to_the_farthest_backend(trace_of: TellTrace) -> None:
     rounds = [
-        asked
+        request
         for i in range(5)
-        for asked in (
+        for request in (
             *(("c", "front", 80, 100 * i, 60), ("front", "middle", 80, 100 * i + 10, 40)),
             ("middle", "database", 80, 100 * i + 20, 9),
         )
@@ -47,7 +47,9 @@ def test_loopback_is_no_backend_of_itself(trace_of: TellTrace) -> None:
 
 def test_a_server_that_nothing_stands_behind_is_no_front(trace_of: TellTrace) -> None:
     rounds = [
-        asked for i in range(5) for asked in (("c", "front", 80, 100 * i, 60), ("front", "back", 80, 100 * i + 10, 9))
+        request
+        for i in range(5)
+        for request in (("c", "front", 80, 100 * i, 60), ("front", "back", 80, 100 * i + 10, 9))
     ]
     trace = trace_of(asking(*rounds, ("c", "alone", 80, 700, 5)))
     assert set(listed(trace, "server_ip, role")) == {("front", "front"), ("back", "backend"), ("alone", "server")}
@@ -81,9 +83,13 @@ def asking(*rounds: tuple[str, str, int, int, int]) -> Story:
 
 def test_links_tell_ports_of_one_machine_apart(trace_of: TellTrace) -> None:
     rounds = [
-        asked
+        request
         for i in range(20)
-        for asked in (("c", "m", 80, 100 * i, 60), ("m", "m", 8080, 100 * i + 10, 40), ("m", "db", 90, 100 * i + 20, 9))
+        for request in (
+            ("c", "m", 80, 100 * i, 60),
+            ("m", "m", 8080, 100 * i + 10, 40),
+            ("m", "db", 90, 100 * i + 20, 9),
+        )
     ]
     trace = trace_of(asking(*rounds))
     assert listed(trace, "server_ip, server_port, role, tier") == [
@@ -95,7 +101,9 @@ def test_links_tell_ports_of_one_machine_apart(trace_of: TellTrace) -> None:
 
 def test_where_requests_are_linked_an_address_that_calls_is_no_proof(trace_of: TellTrace) -> None:
     rounds = [
-        asked for i in range(5) for asked in (("c", "front", 80, 100 * i, 60), ("front", "back", 80, 100 * i + 10, 9))
+        request
+        for i in range(5)
+        for request in (("c", "front", 80, 100 * i, 60), ("front", "back", 80, 100 * i + 10, 9))
     ]
     trace = trace_of(asking(*rounds, ("c", "cron", 80, 700, 5), ("cron", "mail", 25, 900, 5)))
     assert set(listed(trace, "server_ip, role")) == {
@@ -108,7 +116,9 @@ def test_where_requests_are_linked_an_address_that_calls_is_no_proof(trace_of: T
 
 def test_the_parts_of_waits_add_up(trace_of: TellTrace) -> None:
     rounds = [
-        asked for i in range(5) for asked in (("c", "front", 80, 100 * i, 60), ("front", "back", 80, 100 * i + 10, 9))
+        request
+        for i in range(5)
+        for request in (("c", "front", 80, 100 * i, 60), ("front", "back", 80, 100 * i + 10, 9))
     ]
     trace = trace_of(asking(*rounds, ("c", "front", 80, 700, 5)))
     (split,) = trace.sql(
@@ -142,9 +152,9 @@ def test_a_port_that_refuses_everybody_is_no_front(trace_of: TellTrace) -> None:
 
 def test_the_costliest_front_comes_first_with_its_backends_after_it(trace_of: TellTrace) -> None:
     rounds = [
-        asked
+        request
         for i in range(5)
-        for asked in (
+        for request in (
             *(("c", "cheap", 80, 200 * i, 10), ("cheap", "cheap-back", 80, 200 * i + 1, 6)),
             *(("c", "dear", 80, 200 * i + 100, 30), ("dear", "dear-back", 80, 200 * i + 103, 5)),
             *(("dear", "dear-back-2", 80, 200 * i + 112, 8), ("c", "alone", 80, 200 * i + 150, 20)),

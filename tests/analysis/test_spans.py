@@ -14,7 +14,7 @@ CASES = ROOT / "captures/traces"
 FILES = ("visitor.otlp.json", "shop.otlp.json")
 
 
-def told(case: str) -> Iterator[tuple[str, dict[str, object], dict[str, str]]]:
+def spans_of(case: str) -> Iterator[tuple[str, dict[str, object], dict[str, str]]]:
     """Give file, span and attributes of each span of a case."""
     for name in FILES:
         for line in (CASES / case / name).read_text().splitlines():
@@ -28,7 +28,7 @@ def told(case: str) -> Iterator[tuple[str, dict[str, object], dict[str, str]]]:
 def truth(case: str) -> dict[str, int]:
     """Give the number of the request that each span says it is about, by the span's id."""
     return {
-        str(span["spanId"]): int(values["lab.request"]) for _, span, values in told(case) if "lab.request" in values
+        str(span["spanId"]): int(values["lab.request"]) for _, span, values in spans_of(case) if "lab.request" in values
     }
 
 
@@ -71,11 +71,11 @@ def shifted(case: str, folder: Path, by: dict[str, int]) -> list[Path]:
 
 def quality(case: str, spans: list[Path] | None = None) -> tuple[float, float]:
     """Give precision and recall."""
-    known = truth(case)
+    expected = truth(case)
     with read(case, spans) as trace:
         found = matched(trace)
-    right = sum(found[span] == (known[span], True) for span in found)
-    return right / len(found), right / len(known)
+    right = sum(found[span] == (expected[span], True) for span in found)
+    return right / len(found), right / len(expected)
 
 
 def test_by_ids_every_span_finds_its_request() -> None:
@@ -104,16 +104,16 @@ def test_without_ids_64_at_a_time_are_told_apart_as_far_as_times_tell() -> None:
 
 
 def test_without_ids_servers_are_known_by_the_port_of_their_client() -> None:
-    known = truth("no-ids")
+    expected = truth("no-ids")
     with read("no-ids") as trace:
         found = matched(trace)
         servers = [span for (span,) in trace.fetch("SELECT span_id FROM spans WHERE kind = 'server'")]
-    assert [found.get(span) for span in servers] == [(known[span], True) for span in servers]
+    assert [found.get(span) for span in servers] == [(expected[span], True) for span in servers]
 
 
 def test_without_ids_the_clock_of_a_service_is_found(tmp_path: Path) -> None:
     """All requests of this case without ids, on a clock that is an hour ahead."""
-    known = truth("ids")
+    expected = truth("ids")
     ahead = 1_800_000_000_000
     with read("ids", shifted("ids", tmp_path, {FILES[1]: ahead})) as trace:
         trace.execute("UPDATE exchanges SET parent_span = NULL")
@@ -122,19 +122,19 @@ def test_without_ids_the_clock_of_a_service_is_found(tmp_path: Path) -> None:
             "SELECT DISTINCT clock_offset_ns, uncertainty_ns FROM spans WHERE kind = 'server'"
         )
     assert abs(offset + ahead) <= uncertainty
-    right = sum(found[span] == (known[span], True) for span in found)
+    right = sum(found[span] == (expected[span], True) for span in found)
     assert right / len(found) >= 0.95
 
 
 def test_ids_that_nobody_sent_are_matched_by_time(tmp_path: Path) -> None:
     """Of the case with ids, without them: 16 at a time."""
-    known = truth("ids")
+    expected = truth("ids")
     with read("ids") as trace:
         trace.execute("UPDATE exchanges SET parent_span = NULL")
         found = matched(trace)
-    right = sum(found[span] == (known[span], True) for span in found)
+    right = sum(found[span] == (expected[span], True) for span in found)
     assert right / len(found) >= 0.95
-    assert right / len(known) >= 0.8
+    assert right / len(expected) >= 0.8
 
 
 def test_nothing_is_dropped_and_what_is_not_matched_says_why() -> None:

@@ -26,7 +26,7 @@ HANDSHAKES = (
 EXCHANGES = tuple({"stream": stream, "number": 0, "inferred": stream == 5} for stream in range(10))
 
 
-def told(*connections: Row, remarks: tuple[Row, ...] = ()) -> list[tuple[Any, ...]]:
+def unjudged_of(*connections: Row, remarks: tuple[Row, ...] = ()) -> list[tuple[Any, ...]]:
     streams = {row["stream"] for row in connections}
     tables = tables_of(
         connections=connections,
@@ -44,7 +44,7 @@ def told(*connections: Row, remarks: tuple[Row, ...] = ()) -> list[tuple[Any, ..
 
 
 def test_each_connection_is_told_for_the_first_reason_that_hides_something() -> None:
-    assert told(*CONNECTIONS) == [
+    assert unjudged_of(*CONNECTIONS) == [
         (0, "waits", "missing", 2, 25),
         (1, "waits", "one-sided", 1, 10),
         (2, "waits", "unread", 1, None),
@@ -55,11 +55,11 @@ def test_each_connection_is_told_for_the_first_reason_that_hides_something() -> 
 
 
 def test_where_all_can_be_judged_there_is_no_row() -> None:
-    assert told(CONNECTIONS[6], CONNECTIONS[7], CONNECTIONS[8]) == []
+    assert unjudged_of(CONNECTIONS[6], CONNECTIONS[7], CONNECTIONS[8]) == []
 
 
 def test_tls_without_a_handshake_is_sealed_and_a_failed_handshake_is_not() -> None:
-    assert told(connection(6, app="tls")) == [(0, "content", "sealed", 1, 1_000)]
+    assert unjudged_of(connection(6, app="tls")) == [(0, "content", "sealed", 1, 1_000)]
     tables = tables_of(
         connections=[connection(6, app="tls")], handshakes=[{"stream": 6, "number": 0, "outcome": "failed"}]
     )
@@ -68,7 +68,9 @@ def test_tls_without_a_handshake_is_sealed_and_a_failed_handshake_is_not() -> No
 
 
 def test_of_a_connection_with_missing_bytes_content_and_opening_are_not_told_besides() -> None:
-    assert told(connection(4, app="tls", state="midstream", missing_client=1)) == [(0, "waits", "missing", 1, 40)]
+    assert unjudged_of(connection(4, app="tls", state="midstream", missing_client=1)) == [
+        (0, "waits", "missing", 1, 40)
+    ]
 
 
 def test_warnings_of_packets_are_told_where_no_connection_tells_of_them() -> None:
@@ -79,11 +81,11 @@ def test_warnings_of_packets_are_told_where_no_connection_tells_of_them() -> Non
         {"number": 3, "warning": True, "kind": "missing"},
         {"number": 4, "warning": True, "kind": "unseen"},
     )
-    assert told(CONNECTIONS[6], remarks=remarks) == [
+    assert unjudged_of(CONNECTIONS[6], remarks=remarks) == [
         (0, "packets", "dropped", None, None),
         (1, "packets", "unseen", None, None),
     ]
-    assert told(CONNECTIONS[3], remarks=remarks) == [
+    assert unjudged_of(CONNECTIONS[3], remarks=remarks) == [
         (0, "opening", "midstream", 1, None),
         (1, "packets", "dropped", None, None),
     ]

@@ -75,9 +75,9 @@ def test_who_knows_better_is_believed() -> None:
 
 OWN, GATEWAY = "02:00:00:00:00:01", "02:00:00:00:00:fe"
 HERE, FAR = "10.0.0.1", "192.0.2.9"
-ASKED = {"client_ip": HERE, "server_ip": FAR, "ttl_client": 64, "ttl_server": 55}
+LOCAL = {"client_ip": HERE, "server_ip": FAR, "ttl_client": 64, "ttl_server": 55}
 """A connection of the capturing machine."""
-TOLD = ASKED | {"rtt_client_ns": 50_000, "rtt_server_ns": 9 * MS, "mac_client": OWN, "mac_server": GATEWAY}
+TIMED = LOCAL | {"rtt_client_ns": 50_000, "rtt_server_ns": 9 * MS, "mac_client": OWN, "mac_server": GATEWAY}
 """The same with round trips, which tell."""
 SHAKEN = {"syn_at": 1, "syn_ack_at": 2, "ack_at": 3}
 
@@ -102,30 +102,30 @@ def test_what_has_no_round_trip_is_told_by_a_host_that_has() -> None:
     refused = {"client_ip": FAR, "server_ip": HERE, "ttl_client": 55, "ttl_server": 64}
     unanswered = {"client_ip": FAR, "server_ip": HERE, "ttl_client": 55}
     strangers = {"client_ip": FAR, "server_ip": "192.0.2.7", "ttl_client": 55, "ttl_server": 50}
-    assert places(TOLD, ASKED, refused, unanswered, strangers) == ["client", "client", "server", "server", None]
-    assert places(ASKED, refused, unanswered, strangers) == [None] * 4
+    assert places(TIMED, LOCAL, refused, unanswered, strangers) == ["client", "client", "server", "server", None]
+    assert places(LOCAL, refused, unanswered, strangers) == [None] * 4
 
 
 def test_another_address_of_the_same_card_is_the_same_machine() -> None:
     public = {"client_ip": FAR, "server_ip": "203.0.113.5", "ttl_client": 55, "ttl_server": 64}
-    assert places(TOLD, public | {"mac_client": GATEWAY, "mac_server": OWN}) == ["client", "server"]
-    assert places(TOLD, public | {"mac_client": GATEWAY, "mac_server": "02:00:00:00:00:02"}) == ["client", None]
+    assert places(TIMED, public | {"mac_client": GATEWAY, "mac_server": OWN}) == ["client", "server"]
+    assert places(TIMED, public | {"mac_client": GATEWAY, "mac_server": "02:00:00:00:00:02"}) == ["client", None]
 
 
 def test_a_busy_hosts_slow_connection_is_told_by_its_others() -> None:
-    busy = TOLD | {"server_ip": "192.0.2.8", "rtt_client_ns": 4 * MS, "rtt_server_ns": 5 * MS}
-    assert places(TOLD, busy) == ["client", "client"]
+    busy = TIMED | {"server_ip": "192.0.2.8", "rtt_client_ns": 4 * MS, "rtt_server_ns": 5 * MS}
+    assert places(TIMED, busy) == ["client", "client"]
 
 
 def test_who_hides_behind_an_address_is_not_its_machine() -> None:
-    hidden = TOLD | {"ttl_client": 63, "rtt_client_ns": 6 * MS}
-    assert places(TOLD, hidden) == ["client", "middle"]
+    hidden = TIMED | {"ttl_client": 63, "rtt_client_ns": 6 * MS}
+    assert places(TIMED, hidden) == ["client", "middle"]
     unanswered = {"client_ip": FAR, "server_ip": HERE, "ttl_client": 55}
-    assert places(TOLD, hidden, unanswered) == ["client", "middle", None]
+    assert places(TIMED, hidden, unanswered) == ["client", "middle", None]
 
 
 def test_both_sides_of_a_translation_are_seen_in_the_middle() -> None:
-    private = ASKED | {"client_ip": "192.168.1.100", "rtt_client_ns": 3 * MS, "rtt_server_ns": 9 * MS}
+    private = LOCAL | {"client_ip": "192.168.1.100", "rtt_client_ns": 3 * MS, "rtt_server_ns": 9 * MS}
     public = private | {"client_ip": HERE, "ttl_client": 63}
     same = {"isn_client": 17, "isn_server": 4711}
     assert places(private | same, public | same) == ["middle", "middle"]
@@ -133,12 +133,12 @@ def test_both_sides_of_a_translation_are_seen_in_the_middle() -> None:
 
 
 def test_a_wireless_client_is_not_the_machine_that_captures() -> None:
-    near = ASKED | {"rtt_client_ns": 800_000, "rtt_server_ns": 30 * MS}
+    near = LOCAL | {"rtt_client_ns": 800_000, "rtt_server_ns": 30 * MS}
     assert places(*[near] * 8) == ["middle"] * 8
 
 
 def test_a_cooked_capture_says_which_end_it_is() -> None:
-    slow = ASKED | {"rtt_client_ns": 7 * MS, "rtt_server_ns": 9 * MS}
+    slow = LOCAL | {"rtt_client_ns": 7 * MS, "rtt_server_ns": 9 * MS}
     assert places(slow | {"local_end": "client"}) == ["client"]
     assert places({"client_ip": HERE, "server_ip": HERE, "local_end": "both"}) == [None]
 
@@ -147,7 +147,7 @@ def test_what_only_came_in_may_go_on_to_somebody_else() -> None:
     came_in = {"client_ip": FAR, "server_ip": HERE, "ttl_client": 55, "local_end": "server"}
     assert places(came_in) == [None]
     handed_on = {"client_ip": FAR, "server_ip": "10.0.0.2", "ttl_client": 55, "ttl_server": 63}
-    own = ASKED | {"local_end": "client"}
+    own = LOCAL | {"local_end": "client"}
     assert places(own, came_in) == ["client", "server"]
     assert places(own, came_in, handed_on) == [None] * 3
 

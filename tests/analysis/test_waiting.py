@@ -11,7 +11,7 @@ from tests.by_hand import connection, tables_of
 S = 1_000_000_000
 LAST, SEEN = 5 * S, 20 * S
 """The last packet of the connection, and of its client on another one."""
-ASKED = {"stream": 0, "number": 0, "protocol": "http/1.1", "request_at": S, "request_done_at": 2 * S}
+REQUEST = {"stream": 0, "number": 0, "protocol": "http/1.1", "request_at": S, "request_done_at": 2 * S}
 OPEN = {"outcome": "unknown", "confidence": 1.0, "inferred": False, "request_bytes": 100}
 
 
@@ -24,7 +24,7 @@ def ended(seen_at: int = SEEN, *, of: dict[str, Any] | None = None, beside: str 
         beside: Another server, whose connection that is.
         facts: Columns of the exchange.
     """
-    exchange = {**ASKED, **OPEN, **facts}
+    exchange = {**REQUEST, **OPEN, **facts}
     began = exchange.get("response_at")
     answered = [{"kind": "transfer", "start_at": began, "end_at": LAST}] if began else []
     tables = tables_of(

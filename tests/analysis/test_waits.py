@@ -13,7 +13,7 @@ from tests.conftest import TellTrace, empty_trace
 SERVER = ("10.0.0.2", 80)
 
 
-def kept_waiting(idle: int = 900 * MS) -> Story:
+def idling(idle: int = 900 * MS) -> Story:
     """A connection that idles after its response."""
     story = Story()
     story.connect(("10.0.0.1", 1), SERVER, 0, [("request", 50 * MS), ("wait", 50 * MS), ("idle", idle)])
@@ -36,20 +36,20 @@ def test_overlaps_are_those_of_every_stall_with_every_phase(
     most_pairs: int, phases: list[int], kinds: list[str], stalls: list[int]
 ) -> None:
     """Phases touch and may be empty; between two stalls there may be time. Both ways of finding them agree."""
-    told_phases = list(zip(kinds, phases, phases[1:], strict=False))
-    told_stalls = list(zip(stalls[::2], stalls[1::2], strict=False))
+    phase_rows = list(zip(kinds, phases, phases[1:], strict=False))
+    stall_rows = list(zip(stalls[::2], stalls[1::2], strict=False))
     expected: Counter[str] = Counter()
-    for kind, start, end in told_phases:
-        for stalled, resumed in told_stalls:
+    for kind, start, end in phase_rows:
+        for stalled, resumed in stall_rows:
             if (both := min(end, resumed) - max(start, stalled)) > 0:
                 expected[kind] += both
     with empty_trace() as trace:
-        for kind, start, end in told_phases:
+        for kind, start, end in phase_rows:
             trace.execute(
                 f"INSERT INTO phases BY NAME SELECT unnest([0, 7]) AS stream, '{kind}' AS kind, {start} AS start_at, "
                 f"{end} AS end_at, 1 AS start_frame"
             )
-        for stalled, resumed in told_stalls:
+        for stalled, resumed in stall_rows:
             trace.execute(
                 f"INSERT INTO stalls BY NAME SELECT 7 AS stream, 'rto' AS kind, {stalled} AS start_at, "
                 f"{resumed} AS end_at"
@@ -65,13 +65,13 @@ def test_overlaps_are_those_of_every_stall_with_every_phase(
 
 
 def test_users_wait_for_phases_and_for_stalled_idling_and_not_for_the_rest(trace_of: TellTrace) -> None:
-    story = kept_waiting()
+    story = idling()
     story.stall(0, "nagle", 60 * MS, 700 * MS)
     story.stall(0, "rto", 700 * MS, 900 * MS, detail="spurious")
     trace = trace_of(story)
     assert trace.sql("SELECT waited_ns // 1000000 FROM connections").fetchall() == [(700,)]
-    told = "SELECT phase, kind, total_ns // 1000000, waited_ns // 1000000 FROM times ORDER BY number"
-    assert trace.sql(told).fetchall() == [
+    query = "SELECT phase, kind, total_ns // 1000000, waited_ns // 1000000 FROM times ORDER BY number"
+    assert trace.sql(query).fetchall() == [
         ("request", None, 50, 50),
         ("wait", "nagle", 40, 40),
         ("wait", None, 10, 10),
@@ -135,6 +135,6 @@ def test_a_client_that_waits_with_its_hello_keeps_its_user_waiting(trace_of: Tel
     story.capture()
     trace = trace_of(story)
     assert trace.sql("SELECT waited_ns // 1000000 FROM connections").fetchall() == [(36 + waited,)]
-    told = [("idle", "sender", "hello", waited)] if waited else []
+    expected = [("idle", "sender", "hello", waited)] if waited else []
     found = "SELECT phase, kind, detail, waited_ns // 1000000 FROM times WHERE kind IS NOT NULL"
-    assert trace.sql(found).fetchall() == told
+    assert trace.sql(found).fetchall() == expected

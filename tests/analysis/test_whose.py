@@ -34,7 +34,7 @@ def test_a_lost_request_is_the_paths_time_and_not_the_servers(name: str) -> None
 def test_what_a_proxy_takes_beside_its_backend_is_the_proxys(name: str) -> None:
     with conchart.read(ROOT / f"captures/hops/{name}/input.pcap") as trace:
         owned = dict(trace.fetch("SELECT owner, sum(waited_ns) FROM wait_owners WHERE phase = 'wait' GROUP BY owner"))
-        told_ns = sum(one.proxy_ns + one.pool_ns for one in splits(trace).values() if one.is_outermost)
+        split_ns = sum(one.proxy_ns + one.pool_ns for one in splits(trace).values() if one.is_outermost)
         apart = trace.fetch(
             """
             SELECT server_ip, server_port FROM (
@@ -44,9 +44,9 @@ def test_what_a_proxy_takes_beside_its_backend_is_the_proxys(name: str) -> None:
             """
         )
     assert apart == []
-    assert told_ns > 0
+    assert split_ns > 0
     # Where requests are side by side, either is a share of what was waited meanwhile: of all together, or of each.
-    assert 0.5 * told_ns <= owned["proxy"] <= (2 if name.startswith("h2") else 1.01) * told_ns, owned
+    assert 0.5 * split_ns <= owned["proxy"] <= (2 if name.startswith("h2") else 1.01) * split_ns, owned
 
 
 def test_without_a_proxy_nothing_is_a_proxys() -> None:
@@ -57,7 +57,7 @@ def test_without_a_proxy_nothing_is_a_proxys() -> None:
     ("name", "seconds"), [("wild/mysql-greeting-10s", 10), ("wild/smtp-220-20s", 20), ("crafted/late-greeting", 10)]
 )
 def test_a_greeting_is_waited_for_since_the_connection_stands(name: str, seconds: int) -> None:
-    told = rows(
+    greetings = rows(
         name,
         """
         SELECT end_at - start_at, start_at = syn_end_at, request_at FROM phases
@@ -65,8 +65,8 @@ def test_a_greeting_is_waited_for_since_the_connection_stands(name: str, seconds
         JOIN exchanges USING (stream) WHERE phases.kind = 'wait' AND exchange = 0 AND number = 0 AND request_at IS NULL
         """,
     )
-    assert told
-    for ns, follows, request_at in told:
+    assert greetings
+    for ns, follows, request_at in greetings:
         assert abs(ns - seconds * S) < 100 * MS
         assert follows
         assert request_at is None
@@ -112,5 +112,5 @@ def test_one_of_a_pair_that_is_lost_is_no_failing_resolver() -> None:
 
 
 def test_syns_that_nobody_answers_are_a_failure() -> None:
-    told = rows("crafted/nobody-answers", "SELECT finding, severity FROM findings")
-    assert told == [("connection-refused-or-filtered", "serious")]
+    found = rows("crafted/nobody-answers", "SELECT finding, severity FROM findings")
+    assert found == [("connection-refused-or-filtered", "serious")]

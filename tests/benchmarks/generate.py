@@ -138,8 +138,8 @@ def http_connection(number: int) -> list[Template]:
     script = Script()
     script.open()
     body = filler(1_200, number)
-    for asked in range(REQUESTS):
-        path = b"/page/%d?visit=%d" % (number, asked)
+    for visit in range(REQUESTS):
+        path = b"/page/%d?visit=%d" % (number, visit)
         script.say(True, b"GET " + path + b" HTTP/1.1\r\nHost: www.example.com\r\nUser-Agent: benchmark\r\n\r\n")
         head = b"HTTP/1.1 200 OK\r\nServer: benchmark\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n"
         script.say(False, head % len(body) + body)
@@ -264,8 +264,11 @@ def headers(packets: int) -> Iterator[bytes]:
     """The same downloads, of which only headers were captured."""
     for record in bulk(packets):
         seconds, micros, captured, length = PACKET_HEADER.unpack_from(record)
-        kept = min(captured, SNAPSHOT)
-        yield PACKET_HEADER.pack(seconds, micros, kept, length) + record[PACKET_HEADER.size : PACKET_HEADER.size + kept]
+        stored = min(captured, SNAPSHOT)
+        yield (
+            PACKET_HEADER.pack(seconds, micros, stored, length)
+            + record[PACKET_HEADER.size : PACKET_HEADER.size + stored]
+        )
 
 
 def trickle(chunks: int) -> Iterator[Template]:

@@ -83,8 +83,8 @@ class Traffic:
     def serve(self, run: Path) -> list[str]:
         """The words of the server."""
         if self.pipeline:
-            nothing_kept = ["--save", "", "--appendonly", "no", "--protected-mode", "no"]
-            return ["redis-server", "--dir", str(run), "--logfile", "log", *nothing_kept]
+            no_persistence = ["--save", "", "--appendonly", "no", "--protected-mode", "no"]
+            return ["redis-server", "--dir", str(run), "--logfile", "log", *no_persistence]
         return ["nginx", "-p", str(run), "-e", str(run / "log"), "-c", str(run / "conf")]
 
     def load(self, server: str) -> list[str]:
@@ -158,14 +158,14 @@ def capture(shape: Shape, path: Path, packets: int, ends: Ends = "loopback", bes
         words = ["tcpdump", "-i", network.interface, "-n", "-B", "262144", "-s", str(traffic.snapshot)]
         words += ["-Z", "root", "-c", str(packets), "tcp", "-w"]
 
-        def dump(end: Sequence[str], to: Path, said: Path) -> subprocess.Popen[bytes]:
-            with said.open("wb") as log:
+        def dump(end: Sequence[str], to: Path, log_path: Path) -> subprocess.Popen[bytes]:
+            with log_path.open("wb") as log:
                 dumping = undo.enter_context(running([*end, *words, str(to)], stderr=log))
-            wait_until(lambda: b"listening" in said.read_bytes(), "tcpdump listens")
+            wait_until(lambda: b"listening" in log_path.read_bytes(), "tcpdump listens")
             return dumping
 
-        said = run / "tcpdump"
-        dumping = dump(network.server, path, said)
+        log_path = run / "tcpdump"
+        dumping = dump(network.server, path, log_path)
         others = [dump(network.client, beside, run / "tcpdump of the client")] if beside else []
         load = [*network.client, *traffic.load(network.address)]
         undo.enter_context(running(load, stdout=subprocess.DEVNULL))
@@ -174,7 +174,7 @@ def capture(shape: Shape, path: Path, packets: int, ends: Ends = "loopback", bes
                 one.wait(TIMEOUT_S)
         except subprocess.TimeoutExpired:
             raise TimeoutError(f"{packets} packets: not within {TIMEOUT_S} s") from None
-        text = said.read_text()
+        text = log_path.read_text()
         return "; ".join(re.findall(r"^\d+ packets (?:captured|dropped by \w+)$", text, re.MULTILINE))
 
 
@@ -275,8 +275,8 @@ def main(shape: Shape, path: Path, packets: int, ends: Ends, beside: Path | None
         raise click.UsageError("--beside: client and server have one end, unless they are apart")
     if lacking := missing(shape):
         raise click.ClickException(f"this machine lacks {', '.join(lacking)}")
-    said = capture(shape, path, packets, ends, beside)
-    click.echo(f"{path}: {packets:,} packets, {path.stat().st_size:,} bytes ({said})")
+    summary = capture(shape, path, packets, ends, beside)
+    click.echo(f"{path}: {packets:,} packets, {path.stat().st_size:,} bytes ({summary})")
 
 
 if __name__ == "__main__":

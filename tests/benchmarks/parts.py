@@ -38,10 +38,10 @@ def measured(program: Path, workers: int, files: list[Path]) -> list[float]:
     """Give the median of wall and processor seconds, and of MiB of the process and of the largest task."""
     runs = []
     for _ in range(TURNS):
-        told = subprocess.run(
+        done = subprocess.run(
             [sys.executable, program, str(workers), *files], check=True, capture_output=True, text=True
         )
-        runs.append([float(number) for number in told.stdout.split()])
+        runs.append([float(number) for number in done.stdout.split()])
     return sorted(runs)[TURNS // 2]
 
 
@@ -68,9 +68,9 @@ def main(capture: Path, record: bool) -> None:  # noqa: FBT001
         ]
         for files, workers in ((1, 2), (40, 1), (40, 2), (400, 2)):
             wall, spent, memory, task = measured(program, workers, cut[files])
-            told = f"{task:.0f} MiB" if task else ""
+            task_memory = f"{task:.0f} MiB" if task else ""
             ratios = f"{wall / one[0]:.2f} | {spent / one[1]:.2f}"
-            rows.append(f"| {len(cut[files])} | {workers} | {ratios} | {memory:.0f} MiB | {told} |")
+            rows.append(f"| {len(cut[files])} | {workers} | {ratios} | {memory:.0f} MiB | {task_memory} |")
         click.echo("\n".join(rows))
         if record:
             text = PAGE.read_text()

@@ -99,29 +99,30 @@ def fingerprint() -> str:
     return hashlib.sha256(RECORD.read_bytes()).hexdigest()[:16]
 
 
-def shown(kept: Sequence[Line]) -> str:
+def shown(landings: Sequence[Line]) -> str:
     """The record as Markdown: the newest landing in full, and reading in all of them."""
-    newest = kept[-1]
-    parts = ["## Every landing", "", *table_of_landings(kept), "", "## The newest landing", "", *table_of_tools(newest)]
+    newest = landings[-1]
+    parts = ["## Every landing", "", *table_of_landings(landings), ""]
+    parts += ["## The newest landing", "", *table_of_tools(newest)]
     return "\n".join(parts)
 
 
-def captures_of(kept: Sequence[Line]) -> list[str]:
+def captures_of(landings: Sequence[Line]) -> list[str]:
     """The captures of all lines, the real ones first."""
-    names = dict.fromkeys(name for one in kept for name in one["captures"])
+    names = dict.fromkeys(name for one in landings for name in one["captures"])
     return sorted(names, key=lambda name: ORDER.index(name.split()[0]))
 
 
-def table_of_landings(kept: Sequence[Line]) -> list[str]:
+def table_of_landings(landings: Sequence[Line]) -> list[str]:
     """A row per capture, a column per landing: wall and processor time of reading, and memory."""
-    heads = [f"{one['what']}<br>{one['date']}, `{one['commit']}`" for one in kept]
+    heads = [f"{one['what']}<br>{one['date']}, `{one['commit']}`" for one in landings]
     rows = [["`conchart.read` of", "target", *heads]]
     rows.append(["---", "--:", *["--:"] * len(heads)])
-    for name in captures_of(kept):
+    for name in captures_of(landings):
         limit = MAX_RATIO.get(name.split()[-1])
-        cells = [one["captures"].get(name, {}).get("tools", {}).get(CONCHART) for one in kept]
-        said = [f"{cost['wall']:.2f} × ({cost['cpu']:.2f} ×), {cost['mib']:,} MiB" if cost else "" for cost in cells]
-        rows.append([name, f"{limit:.1f} ×" if limit else "", *said])
+        cells = [one["captures"].get(name, {}).get("tools", {}).get(CONCHART) for one in landings]
+        texts = [f"{cost['wall']:.2f} × ({cost['cpu']:.2f} ×), {cost['mib']:,} MiB" if cost else "" for cost in cells]
+        rows.append([name, f"{limit:.1f} ×" if limit else "", *texts])
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
@@ -137,8 +138,8 @@ def table_of_tools(newest: Line) -> list[str]:
     for name in captures_of([newest]):
         one = newest["captures"][name]
         found = [costs(one).get(tool) for tool in present]
-        said = [f"{cost['wall']:.2f} × ({cost['cpu']:.2f} ×)" if cost else "" for cost in found]
-        rows.append([name, f"{one['packets']:,}", f"{one['connections'] or 0:,}", *said])
+        texts = [f"{cost['wall']:.2f} × ({cost['cpu']:.2f} ×)" if cost else "" for cost in found]
+        rows.append([name, f"{one['packets']:,}", f"{one['connections'] or 0:,}", *texts])
     return [about, "", *[f"| {' | '.join(row)} |" for row in rows]]
 
 
@@ -156,7 +157,7 @@ def document() -> None:
     draw(lines())
 
 
-def draw(kept: Sequence[Line]) -> None:
+def draw(landings: Sequence[Line]) -> None:
     """Draw reading, in times of tcpdump's copy, from landing to landing."""
     # Here alone: what appends lines needs no pictures.
     import matplotlib as mpl
@@ -168,10 +169,10 @@ def draw(kept: Sequence[Line]) -> None:
     style: Any = {"svg.hashsalt": "conchart", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10}
     with mpl.rc_context(style):
         figure, axes = pyplot.subplots(figsize=(9, 4.5), layout="constrained")
-        for name in captures_of(kept):
+        for name in captures_of(landings):
             if name.startswith("generated"):
                 continue
-            found = [one["captures"].get(name, {}).get("tools", {}).get(CONCHART) for one in kept]
+            found = [one["captures"].get(name, {}).get("tools", {}).get(CONCHART) for one in landings]
             points = [(place, cost["wall"]) for place, cost in enumerate(found) if cost]
             dashes = "-" if name.startswith("loopback") else "--"
             axes.plot(*zip(*points, strict=True), marker="o", linestyle=dashes, label=name)
@@ -179,7 +180,7 @@ def draw(kept: Sequence[Line]) -> None:
         for labelled in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
             labelled(FuncFormatter(lambda value, _: f"{value:g} ×"))
         axes.set_ylabel("time of conchart.read ÷ tcpdump's copy")
-        axes.set_xticks(range(len(kept)), [f"{one['what']}\n{one['date']}" for one in kept])
+        axes.set_xticks(range(len(landings)), [f"{one['what']}\n{one['date']}" for one in landings])
         axes.margins(x=0.15)
         axes.grid(axis="y", alpha=0.3)
         axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)

@@ -41,7 +41,7 @@ class Result:
         memory = max(run.memory for run in runs if run.memory is not None)
         note = runs[-1].note or (f"median of {len(runs)}" if len(runs) > 1 else "one run")
         last = runs[-1]
-        seconds, busy = (median(known(getattr(run, each) for run in runs)) for each in ("seconds", "busy"))
+        seconds, busy = (median(measured(getattr(run, each) for run in runs)) for each in ("seconds", "busy"))
         return Run(seconds, busy, memory, note=note, connections=last.connections, written=last.written)
 
     def ratio(self, tool: str, quantity: Quantity = "seconds", to: str = REFERENCE) -> float | None:
@@ -66,6 +66,6 @@ def part(run: Run, quantity: Quantity) -> float:
     return (run.seconds if quantity == "seconds" else run.busy) or 0.0
 
 
-def known(values: Iterable[float | None]) -> list[float]:
+def measured(values: Iterable[float | None]) -> list[float]:
     """The values that there are."""
     return [value for value in values if value is not None]

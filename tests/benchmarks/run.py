@@ -83,7 +83,7 @@ def benchmark(
 ) -> tuple[Result, list[Verdict]]:
     """Run every tool ``rounds`` times on a capture, in turns, after one read that fills the page cache."""
     result = Result(name, shape, capture, count(capture))
-    said: list[Verdict] = []
+    judged: list[Verdict] = []
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(rounds):
             for tool, command in tools(capture, before, Path(folder)).items():
@@ -98,8 +98,8 @@ def benchmark(
             from tests.benchmarks.browsing import browse
 
             opened, zoom = browse(page, Path(folder))
-            said = browsing(name, opened, zoom, result.connections)
-    return result, said
+            judged = browsing(name, opened, zoom, result.connections)
+    return result, judged
 
 
 def table(result: Result) -> Table:
@@ -180,7 +180,7 @@ def main(
         for one in wanted(packets, bulk_packets, small_packets):
             if patterns and not any(fnmatch(one.name, pattern) for pattern in patterns):
                 continue
-            result, said = benchmark(
+            result, judged = benchmark(
                 one.make(place),
                 rounds,
                 name=one.name,
@@ -191,7 +191,7 @@ def main(
             )
             console.print(table(result))
             results.append(result)
-            browsed += said
+            browsed += judged
         outcome = verdicts(results) + browsed
     for met, text in outcome:
         console.print("met   " if met else "MISSED", text, soft_wrap=True, highlight=False)

@@ -36,12 +36,12 @@ Verdict = tuple[bool, str]
 
 def verdicts(results: list[Result]) -> list[Verdict]:
     """The targets, each met or not, in words with both numbers."""
-    said: list[Verdict] = []
+    judged: list[Verdict] = []
     for result in results:
         where = f"{result.name}, {result.packets:,} packets"
         judges = (_reading, _memory, _summary, _page, _peers, _before)
-        said += [(met, f"{where}: {text}") for judge in judges for met, text in judge(result)]
-    return said + list(_growth(results))
+        judged += [(met, f"{where}: {text}") for judge in judges for met, text in judge(result)]
+    return judged + list(_growth(results))
 
 
 def _reading(result: Result) -> Iterator[Verdict]:

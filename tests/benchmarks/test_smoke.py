@@ -96,8 +96,8 @@ def test_a_live_capture_of_redis_has_its_pipelines(tmp_path: Path, shape: live.S
     path = tmp_path / "input.pcap"
     assert live.capture(shape, path, 3_000, "loopback").startswith("3000 packets captured")
     with conchart.read(path) as trace:
-        asked = "SELECT count(*), count(DISTINCT stream), mode(method) FROM exchanges WHERE method <> 'CONFIG GET'"
-        ((commands, connections, method),) = trace.sql(asked).fetchall()
+        query = "SELECT count(*), count(DISTINCT stream), mode(method) FROM exchanges WHERE method <> 'CONFIG GET'"
+        ((commands, connections, method),) = trace.sql(query).fetchall()
     assert (connections, method) == (20, "GET")
     assert least < commands / 3_000 <= most
 

@@ -79,17 +79,17 @@ class Tool:
 def tools(capture: Path, before: Path | None, folder: Path) -> dict[str, Tool]:
     """The tools by their names in the table; pages are written to ``folder``."""
     file = str(capture.absolute())
-    known = {REFERENCE: Tool(["tcpdump", "-r", file, "-w", "/dev/null"])}
-    known |= {name: Tool([file if word == "F" else word for word in words]) for name, words in PEERS.items()}
+    by_name = {REFERENCE: Tool(["tcpdump", "-r", file, "-w", "/dev/null"])}
+    by_name |= {name: Tool([file if word == "F" else word for word in words]) for name, words in PEERS.items()}
     page = folder / "out.html"
     for suffix, checkout in ((PAST, before), ("", ROOT)):
         if checkout is None:
             continue
         command = [sys.executable, "-c", COMMAND, file]
-        known[CONCHART + suffix] = Tool([sys.executable, "-c", READ, file], checkout)
-        known[TEXT + suffix] = Tool(command, checkout)
-        known[PAGE + suffix] = Tool([*command, "-w", str(page)], checkout, page)
-    return known
+        by_name[CONCHART + suffix] = Tool([sys.executable, "-c", READ, file], checkout)
+        by_name[TEXT + suffix] = Tool(command, checkout)
+        by_name[PAGE + suffix] = Tool([*command, "-w", str(page)], checkout, page)
+    return by_name
 
 
 def measure(tool: Tool) -> Run:

@@ -35,7 +35,7 @@ def open_connection(page: Opened, stream: int) -> None:
     page.run(f"document.querySelector('tr[data-stream=\"{stream}\"]').click()")
 
 
-def told(page: Opened) -> str:
+def detail_text(page: Opened) -> str:
     text: str = page.run("return document.getElementById('detail').innerText")
     return " ".join(text.split())
 
@@ -46,7 +46,7 @@ def test_a_click_opens_the_ladder_that_the_terminal_prints(page: Opened) -> None
         (connection,) = connections(trace, 0)
         expected = ladder(connection)
     assert page.run(RUNGS) == [rung.frame for rung in expected.rungs]
-    text = told(page)
+    text = detail_text(page)
     for rung in expected.rungs:
         assert " ".join(rung.label.split()) in text
         assert " ".join(rung.says.split()) in text
@@ -99,7 +99,7 @@ def test_the_page_of_explain_opens_at_its_ladder_with_fields(chromium: webdriver
         write_html(trace, path, DrawOptions(explained=2))
     page = Opened(chromium, path)
     wait_for(page, lambda: page.run("return document.querySelectorAll('.ladder .fields').length") == 2)
-    assert "Connection #2" in told(page)
+    assert "Connection #2" in detail_text(page)
     fields = page.run("return document.querySelector('.ladder .fields').textContent")
     assert "server_name" in fields
     assert "shop.example" in fields
@@ -173,7 +173,7 @@ def test_a_capture_that_is_too_large_says_what_to_type(chromium: webdriver.Chrom
         write_html(trace, path)
     page = Opened(chromium, path)
     open_connection(page, 4)
-    assert "conchart explain CAPTURE 4" in told(page)
+    assert "conchart explain CAPTURE 4" in detail_text(page)
 
 
 ANSWERS = [
@@ -269,7 +269,7 @@ def test_the_questions_of_the_worksheets_are_answered_by_the_page(
         write_html(trace, path)
     page = Opened(chromium, path)
     open_connection(page, stream)
-    text = told(page)
+    text = detail_text(page)
     assert [words for words in found if " ".join(words.split()) not in text] == []
 
 

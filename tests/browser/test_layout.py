@@ -175,18 +175,18 @@ def test_details_stand_beside_the_lane_that_was_clicked(pages: dict[str, Path], 
     toolbar = page.run("return document.getElementById('toolbar').getBoundingClientRect().bottom")
     wait_for(page, lambda: toolbar < page.run(LANE, 14, 20 * MS)[1] < box["top"])
     assert page.driver.find_element(By.ID, "chosen-told").get_attribute("role") == "status"
-    told = page.run("return document.getElementById('chosen-told').textContent")
-    assert re.fullmatch(r"Connection 14, \S+ to \S+, complete, open for .*", told)
+    text = page.run("return document.getElementById('chosen-told').textContent")
+    assert re.fullmatch(r"Connection 14, \S+ to \S+, complete, open for .*", text)
     assert page.run("return document.querySelector('#detail[aria-live], #detail [aria-live]')") is None
     driver.find_element(By.TAG_NAME, "body").send_keys(Keys.ESCAPE)
     assert not detail.is_displayed()
-    assert told
+    assert text
     assert not page.run("return document.getElementById('chosen-told').textContent")
 
 
 def touch(page: Opened, kind: str, *points: tuple[float, float]) -> None:
-    told = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(points)]
-    page.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": told})
+    touches = [{"x": x, "y": y, "id": number} for number, (x, y) in enumerate(points)]
+    page.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": touches})
 
 
 def test_a_tap_chooses_a_lane_and_two_fingers_zoom(pages: dict[str, Path], driver: webdriver.Chrome) -> None:
@@ -266,12 +266,12 @@ def test_what_was_held_between_messages_is_no_idling_and_requests_have_names(
     data = page.run("return document.getElementById('plot').data.map(t => [t.name, t.x, t.y, t.fillcolor, t.text])")
     (held,) = [boxes(x, y) for name, x, y, colour, _ in data if name == "held" and colour == COLOURS["held"]]
     with conchart.read(ROOT / CAPTURES["faults"] / "input.pcap") as trace:
-        told = trace.sql(
+        expected = trace.sql(
             "SELECT start_at - o, end_at - o FROM phase_stalls, (SELECT min(first_at) AS o FROM captures) "
             "WHERE phase = 'idle' AND kind IN ('nagle', 'delayed-ack') ORDER BY start_at"
         ).fetchall()
-    assert len(told) == 3
-    assert sorted((left, right) for left, right, _, _ in held) == told
+    assert len(expected) == 3
+    assert sorted((left, right) for left, right, _, _ in held) == expected
     (names,) = [text for name, _, _, _, text in data if name == "requests"]
     assert "/logo.png" in names
 

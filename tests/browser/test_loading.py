@@ -47,7 +47,7 @@ def changed(name: str, page: str, change: Callable[[str], str]) -> str:
 
 
 @pytest.fixture
-def told(chromium: webdriver.Chrome, tmp_path: Path) -> Iterator[Tell]:
+def failure_message(chromium: webdriver.Chrome, tmp_path: Path) -> Iterator[Tell]:
     """Open a page that cannot be drawn, and give the message that it shows."""
 
     def open_page(text: str) -> str:
@@ -70,12 +70,12 @@ def told(chromium: webdriver.Chrome, tmp_path: Path) -> Iterator[Tell]:
 
 @pytest.mark.parametrize("script", [WITHOUT_STREAMS, WITHOUT_RAW_DEFLATE], ids=["no streams", "no raw deflate"])
 def test_a_browser_that_cannot_unpack_is_too_old(
-    chromium: webdriver.Chrome, told: Tell, page: str, script: str
+    chromium: webdriver.Chrome, failure_message: Tell, page: str, script: str
 ) -> None:
     command = "Page.addScriptToEvaluateOnNewDocument"
     added = chromium.execute_cdp_cmd(command, {"source": script})
     try:
-        message = told(page)
+        message = failure_message(page)
     finally:
         chromium.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
     assert "this browser is too old" in message
@@ -88,39 +88,43 @@ def test_a_browser_that_cannot_unpack_is_too_old(
     [lambda text: text[: len(text) // 2], lambda text: "????" + text[4:], lambda _: "", lambda text: text[::-1]],
     ids=["cut", "no base64", "empty", "other bytes"],
 )
-def test_damaged_data_is_told(told: Tell, page: str, name: str, change: Callable[[str], str]) -> None:
-    message = told(changed(name, page, change))
+def test_damaged_data_is_told(failure_message: Tell, page: str, name: str, change: Callable[[str], str]) -> None:
+    message = failure_message(changed(name, page, change))
     assert f'the file is damaged (part "{name.removeprefix("data-")}" cannot be read)' in message
     assert "Copy the file again" in message
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.99])
-def test_a_file_that_was_cut_short_is_told(told: Tell, page: str, share: float) -> None:
-    assert "its end is missing" in told(page[: int(len(page) * share)])
+def test_a_file_that_was_cut_short_is_told(failure_message: Tell, page: str, share: float) -> None:
+    assert "its end is missing" in failure_message(page[: int(len(page) * share)])
 
 
-def test_a_script_that_fails_is_told(told: Tell, page: str) -> None:
+def test_a_script_that_fails_is_told(failure_message: Tell, page: str) -> None:
     """Here an element of the page is missing, as after an extension that removes some."""
-    message = told(page.replace('id="lanes-note"', 'id="something-else"'))
+    message = failure_message(page.replace('id="lanes-note"', 'id="something-else"'))
     assert "its script failed (TypeError" in message
     assert "Open the file in a current version" in message
 
 
-def test_a_script_that_was_changed_does_not_run_and_is_told(told: Tell, page: str) -> None:
-    assert "its script was changed" in told(page.replace("const HEADING = 26;", "const HEADING = 27;"))
+def test_a_script_that_was_changed_does_not_run_and_is_told(failure_message: Tell, page: str) -> None:
+    assert "its script was changed" in failure_message(page.replace("const HEADING = 26;", "const HEADING = 27;"))
 
 
-def test_a_script_that_the_browser_cannot_parse_is_told(chromium: webdriver.Chrome, told: Tell, page: str) -> None:
+def test_a_script_that_the_browser_cannot_parse_is_told(
+    chromium: webdriver.Chrome, failure_message: Tell, page: str
+) -> None:
     """Newer syntax than the browser knows; without the policy, which would refuse the changed script before."""
     policy = re.compile('<meta http-equiv="Content-Security-Policy"[^>]*>')
-    message = told(policy.sub("", page).replace("const HEADING = 26;", "const HEADING = @26;"))
+    message = failure_message(policy.sub("", page).replace("const HEADING = 26;", "const HEADING = @26;"))
     assert "its script failed (SyntaxError" in message
 
 
-def test_a_comparison_that_is_damaged_is_told(told: Tell) -> None:
+def test_a_comparison_that_is_damaged_is_told(failure_message: Tell) -> None:
     with conchart.read(CAPTURES[0]) as before, conchart.read(CAPTURES[1]) as after:
         text = render_comparison(compare(before, after))
-    assert 'part "data" cannot be read' in told(changed("data", text, lambda packed: packed[: len(packed) // 2]))
+    assert 'part "data" cannot be read' in failure_message(
+        changed("data", text, lambda packed: packed[: len(packed) // 2])
+    )
 
 
 def test_a_page_that_is_drawn_says_nothing(chromium: webdriver.Chrome, page: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.timeout(180)
 DETAILS = "return [...document.querySelectorAll('#detail dt')].map(dt => [dt.textContent, dt.nextSibling.textContent])"
 
 
-def told(page: Opened) -> list[str]:
+def log_lines(page: Opened) -> list[str]:
     return [value.replace("\u00a0", " ") for name, value in page.run(DETAILS) if name == "Access log"]
 
 
@@ -27,7 +27,7 @@ def test_the_details_of_a_connection_have_its_lines(chromium: webdriver.Chrome, 
         write_html(trace, tmp_path / "page.html")
     page = Opened(chromium, tmp_path / "page.html")
     page.visit(f"{(tmp_path / 'page.html').as_uri()}#stream=0")
-    first, second, third = told(page)
+    first, second, third = log_lines(page)
     assert "access.log:1" in first
     assert "log 101 ms, wire 263 ms: set-up of the connection 80.6 ms" in first
     assert "way between client and capture 80.6 ms" in second
@@ -40,7 +40,7 @@ def test_names_from_the_log_are_marked(chromium: webdriver.Chrome, tmp_path: Pat
         write_html(trace, tmp_path / "page.html")
     page = Opened(chromium, tmp_path / "page.html")
     page.visit(f"{(tmp_path / 'page.html').as_uri()}#stream=0")
-    lines = told(page)
+    lines = log_lines(page)
     assert lines
     assert all("from the log" in line and "/wait-" in line for line in lines)
 
@@ -53,5 +53,5 @@ def test_the_page_of_one_connection_has_the_text_of_its_lines(chromium: webdrive
     page.visit((tmp_path / "page.html").as_uri())
     texts = page.run("return [...document.querySelectorAll('.logged code')].map(line => line.textContent)")
     assert texts == [line for line in (case / "access.log").read_text().splitlines() if line in texts]
-    assert len(texts) == len(told(page)) == 3
+    assert len(texts) == len(log_lines(page)) == 3
     assert page.console() == []

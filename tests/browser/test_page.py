@@ -183,15 +183,15 @@ def test_a_front_s_wait_is_split_inside_its_bar(open_page: Open) -> None:
         for start, end, _, _ in boxes(x, y)
         if start < 131 * MS
     )
-    asked = 312_000 + 84 * MS + 117 + 95_000
+    request_done_at = 312_000 + 84 * MS + 117 + 95_000
     request = 86 * MS + 80_000
     # The request of 31 µs is too narrow to be seen: it is drawn with what is beside it.
-    assert pieces[0][0] == asked
+    assert pieces[0][0] == request_done_at
     assert {name for _, _, name in pieces} >= {"proxy_in", "wait", "proxy_out"}
     (backend,) = [(start, end) for start, end, name in pieces if name == "wait"]
     assert backend[0] >= request
     assert backend[1] == request + 31_000 + 19 * MS
-    assert pieces[-1][1] == pytest.approx(asked + 21 * MS + 501, abs=2 * MS)
+    assert pieces[-1][1] == pytest.approx(request_done_at + 21 * MS + 501, abs=2 * MS)
 
 
 def test_hovering_a_wait_tells_what_it_consists_of_and_joins_the_lanes(open_page: Open) -> None:

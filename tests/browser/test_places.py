@@ -45,8 +45,8 @@ def opened(case: str, chromium: webdriver.Chrome, folder: Path) -> tuple[Opened,
     path = folder / "page.html"
     with read(case) as trace:
         write_html(trace, path)
-        told = list(journeys(trace, 20))
-    return Opened(chromium, path), told
+        expected = list(journeys(trace, 20))
+    return Opened(chromium, path), expected
 
 
 @pytest.fixture
@@ -58,20 +58,20 @@ def narrow(chromium: webdriver.Chrome) -> Iterator[None]:
 
 
 def test_each_place_has_a_group_of_lanes_and_each_packet_an_arrow(chromium: webdriver.Chrome, tmp_path: Path) -> None:
-    page, told = opened("plain", chromium, tmp_path)
+    page, expected = opened("plain", chromium, tmp_path)
     assert page.run(LANES) == ["client", "lb", "app"]
     arrows = page.run(ARROWS)
-    assert sorted(arrow["frame"] for arrow in arrows) == sorted(arrow.frame for arrow in told[0].arrows)
-    assert str(told[0].wait)[1:] in page.run("return document.querySelector('#journey figcaption').textContent")
+    assert sorted(arrow["frame"] for arrow in arrows) == sorted(arrow.frame for arrow in expected[0].arrows)
+    assert str(expected[0].wait)[1:] in page.run("return document.querySelector('#journey figcaption').textContent")
     assert page.console() == []
 
 
 def test_the_slope_of_an_arrow_is_the_time_on_the_path(chromium: webdriver.Chrome, tmp_path: Path) -> None:
-    page, told = opened("plain", chromium, tmp_path)
+    page, expected = opened("plain", chromium, tmp_path)
     drawn = {arrow["frame"]: arrow["lines"] for arrow in page.run(ARROWS)}
     took = {
         arrow.frame: [came - left for (_, left), (_, came) in zip(arrow.seen, arrow.seen[1:], strict=False)]
-        for arrow in told[0].arrows
+        for arrow in expected[0].arrows
     }
     pixels = [x2 - x1 for frame in sorted(drawn) for x1, _, x2, _ in drawn[frame]]
     ns = [one for frame in sorted(took) for one in took[frame]]
@@ -83,18 +83,18 @@ def test_the_slope_of_an_arrow_is_the_time_on_the_path(chromium: webdriver.Chrom
 
 
 def test_another_exchange_is_chosen_with_the_keyboard(chromium: webdriver.Chrome, tmp_path: Path) -> None:
-    page, told = opened("plain", chromium, tmp_path)
+    page, expected = opened("plain", chromium, tmp_path)
     choice = Select(page.driver.find_element(By.ID, "journey-of"))
-    assert len(choice.options) == len(told)
+    assert len(choice.options) == len(expected)
     page.driver.find_element(By.ID, "journey-of").send_keys("\ue015")  # arrow down
     frames = {arrow["frame"] for arrow in page.run(ARROWS)}
-    assert frames == {arrow.frame for arrow in told[1].arrows}
-    assert str(told[1].wait)[1:] in page.run("return document.querySelector('#journey figcaption').textContent")
+    assert frames == {arrow.frame for arrow in expected[1].arrows}
+    assert str(expected[1].wait)[1:] in page.run("return document.querySelector('#journey figcaption').textContent")
 
 
 def test_a_lost_packet_ends_before_the_next_place(chromium: webdriver.Chrome, tmp_path: Path) -> None:
-    page, told = opened("loss", chromium, tmp_path)
-    lost = [(n, arrow) for n, one in enumerate(told) for arrow in one.arrows if arrow.lost_to]
+    page, expected = opened("loss", chromium, tmp_path)
+    lost = [(n, arrow) for n, one in enumerate(expected) for arrow in one.arrows if arrow.lost_to]
     assert lost
     for number, arrow in lost:
         Select(page.driver.find_element(By.ID, "journey-of")).select_by_index(number)
@@ -105,18 +105,22 @@ def test_a_lost_packet_ends_before_the_next_place(chromium: webdriver.Chrome, tm
 
 
 def test_the_table_says_the_same_as_the_arrows(chromium: webdriver.Chrome, tmp_path: Path) -> None:
-    page, told = opened("loss", chromium, tmp_path)
+    page, expected = opened("loss", chromium, tmp_path)
     rows: list[list[str]] = page.run(
         "return [...document.querySelectorAll('#journey tbody tr')].map(row => [...row.cells].map(c => c.textContent))"
     )
-    places = [one.place for n, one in enumerate(told[0].lanes) if one.place not in {p.place for p in told[0].lanes[:n]}]
-    assert len(rows) == len(told[0].arrows)
-    for row, arrow in zip(rows, told[0].arrows, strict=True):
+    places = [
+        one.place
+        for n, one in enumerate(expected[0].lanes)
+        if one.place not in {p.place for p in expected[0].lanes[:n]}
+    ]
+    assert len(rows) == len(expected[0].arrows)
+    for row, arrow in zip(rows, expected[0].arrows, strict=True):
         seen = dict(arrow.seen)
         for place, cell in zip(places, row[3:], strict=True):
             if place in seen:
                 assert float(cell.replace("\u2009", "")) == pytest.approx(
-                    (seen[place] - told[0].start_at) / 1e6, abs=6e-4
+                    (seen[place] - expected[0].start_at) / 1e6, abs=6e-4
                 )
             else:
                 assert cell == ("lost" if place == arrow.lost_to else "")
@@ -129,23 +133,23 @@ def test_delays_show_the_queue_in_its_direction_alone(chromium: webdriver.Chrome
         "Math.max(...[...figure.querySelectorAll('rect.longest')].map(bar => Number(bar.getAttribute('height')))),"
         "figure.querySelectorAll('.cross').length])"
     )
-    told = {name: (height, crosses) for name, height, crosses in tops}
-    assert set(told) == {"client → lb", "lb → app", "app → lb", "lb → client"}
-    height, crosses = told.pop("lb → client")
+    by_path = {name: (height, crosses) for name, height, crosses in tops}
+    assert set(by_path) == {"client → lb", "lb → app", "app → lb", "lb → client"}
+    height, crosses = by_path.pop("lb → client")
     assert height > 50
     assert crosses > 3
-    assert all(low < 6 and not lost for low, lost in told.values())
+    assert all(low < 6 and not lost for low, lost in by_path.values())
 
 
 def test_delays_are_what_the_line_did() -> None:
     """2 Mbit/s and a queue of 20,000 bytes: 80 ms. The other paths have none."""
     with read("queue") as trace:
-        told = {one.name: one for one in delays(trace, time_axis(trace))}
+        by_path = {one.name: one for one in delays(trace, time_axis(trace))}
         ((lost,),) = trace.sql("SELECT count(*) FROM losses WHERE NOT captured_elsewhere").fetchall()
-    assert 60_000_000 < told["lb → client"].most_ns < 85_000_000
-    assert told["lb → client"].lost == lost == sum(point.lost for point in told["lb → client"].points)
-    assert max(one.most_ns for name, one in told.items() if name != "lb → client") < 6_000_000
-    assert all(sum(point.packets for point in one.points) == one.packets for one in told.values())
+    assert 60_000_000 < by_path["lb → client"].most_ns < 85_000_000
+    assert by_path["lb → client"].lost == lost == sum(point.lost for point in by_path["lb → client"].points)
+    assert max(one.most_ns for name, one in by_path.items() if name != "lb → client") < 6_000_000
+    assert all(sum(point.packets for point in one.points) == one.packets for one in by_path.values())
 
 
 def test_it_fits_a_narrow_window(narrow: None, chromium: webdriver.Chrome, tmp_path: Path) -> None:  # noqa: ARG001

@@ -84,8 +84,8 @@ def test_hostile_statements_are_shown_as_text(
 ) -> None:
     story = Story()
     phases = [("request", MS), ("wait", MS), ("transfer", MS)]
-    asked = {"protocol": "mysql", "method": "Query", "target": text, "host": None, "status": 0}
-    story.connect(("10.0.0.1", 50_000), ("10.0.0.2", 3306), 0, phases, exchange=asked)
+    facts = {"protocol": "mysql", "method": "Query", "target": text, "host": None, "status": 0}
+    story.connect(("10.0.0.1", 50_000), ("10.0.0.2", 3306), 0, phases, exchange=facts)
     story.capture()
     write_html(trace_of(story), tmp_path / "page.html")
     page = Opened(chromium, tmp_path / "page.html")

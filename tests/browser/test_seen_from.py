@@ -14,7 +14,7 @@ from conchart.outputs.page.page import write_html
 from conchart.reading.options import SeenFrom
 from tests.browser.conftest import Opened
 from tests.browser.test_page import RANGE, wait_for
-from tests.browser.test_statistics import UNFOLD, measure, phases_told
+from tests.browser.test_statistics import UNFOLD, measure, phases_shown
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.timeout(180)  # a browser on a busy machine
@@ -74,24 +74,24 @@ def test_a_range_and_the_lanes_follow_the_switch_and_come_back(page: Opened) -> 
     note = page.driver.find_element(By.ID, "seen-note")
     assert not note.is_displayed()
     measure(page, "0", "10 s")
-    assert phases_told(page, 0) == phases_of("capture")
+    assert phases_shown(page, 0) == phases_of("capture")
     see_from(page, "server")
-    wait_for(page, lambda: phases_told(page, 0) == phases_of("server"))
+    wait_for(page, lambda: phases_shown(page, 0) == phases_of("server"))
     assert note.is_displayed()
     wait_for(page, lambda: bool(page.run(LANES) != lanes))
     see_from(page, "capture")
-    wait_for(page, lambda: phases_told(page, 0) == phases_of("capture"))
+    wait_for(page, lambda: phases_shown(page, 0) == phases_of("capture"))
     wait_for(page, lambda: page.run(RANGE) == whole)
 
 
 def test_tables_and_details_tell_the_times_of_the_client(page: Opened) -> None:
     see_from(page, "client")
     with read("client") as trace:
-        told = trace.sql("SELECT closed_at - opened_at, waited_ns FROM connections ORDER BY stream").fetchall()
+        expected = trace.sql("SELECT closed_at - opened_at, waited_ns FROM connections ORDER BY stream").fetchall()
     rows = "[...document.querySelectorAll('#table tbody tr')]"
     script = f"return {rows}.map((row) => [...row.cells].map((cell) => cell.textContent))"
     wait_for(page, lambda: bool(page.run(script)))
-    for cells, times in zip(page.run(script), told, strict=True):
+    for cells, times in zip(page.run(script), expected, strict=True):
         for ns in times:
             assert any(abs(float(cell) - ns / 1e6) < 0.006 for cell in cells if cell.replace(".", "", 1).isdigit()), ns
     page.driver.find_element(By.CSS_SELECTOR, "#table tbody tr").click()
@@ -120,8 +120,8 @@ def test_who_opens_a_link_sees_it_from_there(chromium: webdriver.Chrome, path: P
     wait_for(page, lambda: page.run("return document.documentElement.dataset.ready === 'true'"))
     assert shown(page) == "server"
     measure(page, "0", "10 s")
-    told = phases_told(page, 0)
-    assert told["wait"] == phases_of("server")["wait"]
+    durations = phases_shown(page, 0)
+    assert durations["wait"] == phases_of("server")["wait"]
     assert page.console() == []
 
 

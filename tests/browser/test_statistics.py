@@ -70,12 +70,12 @@ def measure(page: Opened, start: str, end: str) -> None:
     wait_for(page, lambda: bool(page.driver.find_elements(By.ID, "range-length")))
 
 
-def told(page: Opened) -> str:
+def range_text(page: Opened) -> str:
     text: str = page.run("return document.getElementById('range-result').querySelector('p').textContent")
     return text.replace("\u2009", "").replace("\xa0", " ")
 
 
-def phases_told(page: Opened, row: int) -> dict[str, int]:
+def phases_shown(page: Opened, row: int) -> dict[str, int]:
     """Of a row of the range, the time of each phase."""
     script = (
         "return [...document.querySelectorAll('#range-result tbody tr')[arguments[0]].querySelectorAll('[data-kind]')]"
@@ -105,13 +105,13 @@ def test_a_stretch_that_is_typed_says_what_sql_says(look: Look, trace_of: TellTr
     page = look(tables)
     start, end = 40 * MS + 1, 300 * MS + 7
     measure(page, "40.000001 ms", "0.300000007 s")
-    assert phases_told(page, 0) == phases_in(tables, start, end)
+    assert phases_shown(page, 0) == phases_in(tables, start, end)
     servers = tables.sql("SELECT server_ip FROM servers").fetchall()
     addresses = page.run("return [...document.querySelectorAll('#range-result tbody code')].map((c) => c.textContent)")
     assert sorted(address.partition(":")[0] for address in addresses) == sorted(ip for (ip,) in servers)
     for row, address in enumerate(addresses, start=1):
         where = f"server_ip = '{address.partition(':')[0]}'"
-        assert phases_told(page, row) == phases_in(tables, start, end, where)
+        assert phases_shown(page, row) == phases_in(tables, start, end, where)
     low, high = START_AT + start, START_AT + end
     ((opened, closed, alive, handshakes, requests),) = tables.sql(
         f"""SELECT count(*) FILTER (opened_at >= {low} AND opened_at < {high}),
@@ -120,7 +120,7 @@ def test_a_stretch_that_is_typed_says_what_sql_says(look: Look, trace_of: TellTr
             (SELECT count(*) FROM handshakes WHERE hello_at >= {low} AND hello_at < {high}),
             (SELECT count(*) FROM exchanges WHERE request_at >= {low} AND request_at < {high}) FROM connections"""
     ).fetchall()
-    assert told(page) == (
+    assert range_text(page) == (
         f"Length 260.000006 ms: {alive} connections open, {opened} opened and {closed} closed in it; "
         f"{handshakes} handshakes and {requests} requests began."
     )
@@ -139,7 +139,7 @@ def test_of_a_real_capture_the_whole_is_told_to_the_nanosecond(look: Look) -> No
         measure(page, "0 s", "1000 s")
         ((length,),) = tables.sql("SELECT max(closed_at) - min(opened_at) FROM connections").fetchall()
         assert nanoseconds(page.run("return document.getElementById('range-length').textContent")) == length
-        assert phases_told(page, 0) == phases_in(tables, 0, length)
+        assert phases_shown(page, 0) == phases_in(tables, 0, length)
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_a_stretch_adds_up_to_what_users_waited(look: Look, capture: str, word: 
         first = 1 if len(servers) > 1 else 0
         shown = "return [...document.querySelectorAll('#range-result tbody tr')].map(row => row.lastChild.textContent)"
         assert sorted(nanoseconds(text) for text in page.run(shown)[first:]) == sorted(ns for *_, ns in servers)
-        assert phases_told(page, 0) == phases_in(tables, 0, span)
-        assert phases_told(page, 0)[word] > 0
+        assert phases_shown(page, 0) == phases_in(tables, 0, span)
+        assert phases_shown(page, 0)[word] > 0
 
 
 def test_dragging_measures_once_it_is_asked_to_and_leaves_the_view(look: Look, trace_of: TellTrace) -> None:
@@ -184,7 +184,7 @@ def test_dragging_measures_once_it_is_asked_to_and_leaves_the_view(look: Look, t
     start, end = (nanoseconds(page.run(f"return document.getElementById('range-{n}').value")) for n in ("from", "to"))
     width = page.run("return document.getElementById('plot')._fullLayout._size.w")
     assert end - start == pytest.approx((whole[1] - whole[0]) * 200 / width, rel=0.03)
-    assert phases_told(page, 0) == phases_in(tables, start, end)
+    assert phases_shown(page, 0) == phases_in(tables, start, end)
     assert page.run(RANGE) == whole
     page.driver.find_element(By.ID, "range-zoom").click()
     wait_for(page, lambda: page.run(RANGE) == [start, end])
@@ -211,7 +211,7 @@ def test_a_filter_narrows_everything(look: Look, trace_of: TellTrace) -> None:
     Select(page.driver.find_element(By.ID, "filter-server")).select_by_index(1)
     chosen = page.run("return document.getElementById('filter-server').selectedOptions[0].textContent")
     where = f"server_ip = '{chosen.partition(':')[0]}'"
-    wait_for(page, lambda: phases_told(page, 0) == phases_in(tables, 0, 5_000 * MS, where))
+    wait_for(page, lambda: phases_shown(page, 0) == phases_in(tables, 0, 5_000 * MS, where))
     ((count,),) = tables.sql(f"SELECT count(*) FROM connections WHERE {where}").fetchall()
     page.run("document.getElementById('series').scrollIntoView()")
     wait_for(page, lambda: len(page.run(SERIES) or ()) == 5)

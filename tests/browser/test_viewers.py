@@ -73,9 +73,9 @@ def trace(request: pytest.FixtureRequest) -> Iterator[Trace]:
 def imported(devtools: webdriver.Chrome, script: str, path: Path) -> Any:  # noqa: ANN401  (what the script gives)
     """Let a script import a file; what it throws fails the test."""
     wrapped = f"const [text, done] = arguments; (async () => {{ {script} }})().catch((error) => done(error.stack));"
-    told = devtools.execute_async_script(wrapped, path.read_text(encoding="utf-8"))
-    assert not isinstance(told, str), told
-    return told
+    result = devtools.execute_async_script(wrapped, path.read_text(encoding="utf-8"))
+    assert not isinstance(result, str), result
+    return result
 
 
 def test_the_network_panel_imports_every_request(devtools: webdriver.Chrome, trace: Trace, tmp_path: Path) -> None:
@@ -87,29 +87,29 @@ def test_the_network_panel_imports_every_request(devtools: webdriver.Chrome, tra
         FROM exchanges WHERE protocol IN ('http/1.0', 'http/1.1', 'h2', 'tls') AND response_at IS NOT NULL
         """
     ).fetchall()
-    told = [(one["method"], one["status"], one["bytes"], round(one["wait"], 3)) for one in requests]
-    assert Counter(told) >= Counter(expected)
-    ((asked,),) = trace.sql(
+    found = [(one["method"], one["status"], one["bytes"], round(one["wait"], 3)) for one in requests]
+    assert Counter(found) >= Counter(expected)
+    ((count,),) = trace.sql(
         "SELECT count(*) FROM exchanges WHERE protocol IN ('http/1.0', 'http/1.1', 'h2', 'tls')"
     ).fetchall()
-    assert len(requests) == asked > 0
+    assert len(requests) == count > 0
     assert all(one["url"].startswith(("http://", "https://")) and one["end"] >= one["start"] for one in requests)
 
 
 def test_the_performance_panel_imports_every_slice(devtools: webdriver.Chrome, trace: Trace, tmp_path: Path) -> None:
     trace.write(tmp_path / "out.perfetto.json")
-    told = imported(devtools, EVENTS, tmp_path / "out.perfetto.json")
+    result = imported(devtools, EVENTS, tmp_path / "out.perfetto.json")
     phases = trace.sql("SELECT 'phase', kind, stream, end_at - start_at FROM phases").fetchall()
-    slices = [tuple(one) for one in told["slices"] if one[0] == "phase"]
+    slices = [tuple(one) for one in result["slices"] if one[0] == "phase"]
     assert Counter(slices) == Counter(phases)
     ((connections, exchanges, links),) = trace.sql(
         "SELECT (SELECT count(*) FROM connections), (SELECT count(*) FROM exchanges), (SELECT count(*) FROM links)"
     ).fetchall()
-    counts = Counter(cat for cat, *_ in told["slices"])
+    counts = Counter(cat for cat, *_ in result["slices"])
     assert (counts["connection"], counts["exchange"]) == (connections, exchanges)
-    assert len(told["depths"]) == len(told["slices"]), "nothing was dropped where slices overlap"
-    assert max(told["depths"]) <= 2
+    assert len(result["depths"]) == len(result["slices"]), "nothing was dropped where slices overlap"
+    assert max(result["depths"]) <= 2
     ((servers,),) = trace.sql("SELECT count(*) FROM servers").fetchall()
-    assert len(told["processes"]) == servers
-    assert all(name.startswith("connections ") for _, _, name in told["threads"])
-    assert len(told["flows"]) == links
+    assert len(result["processes"]) == servers
+    assert all(name.startswith("connections ") for _, _, name in result["threads"])
+    assert len(result["flows"]) == links

@@ -128,13 +128,13 @@ def connections(case: str) -> list[Connection]:
     latest: dict[frozenset[Endpoint], Connection] = {}
     for segment in segments(CAPTURES / case / "input.pcap"):
         pair = frozenset((segment.sender, segment.receiver))
-        known = latest.get(pair)
+        connection = latest.get(pair)
         opens = segment.tcp.flags & (SYN | ACK) == SYN
-        if known is None or (opens and known.segments[0].tcp.seq != segment.tcp.seq):
+        if connection is None or (opens and connection.segments[0].tcp.seq != segment.tcp.seq):
             server, client = sorted((segment.sender, segment.receiver), key=lambda end: end[1])
-            known = latest[pair] = Connection(client=client, server=server)
-            found.append(known)
-        known.segments.append(segment)
+            connection = latest[pair] = Connection(client=client, server=server)
+            found.append(connection)
+        connection.segments.append(segment)
     return found
 
 

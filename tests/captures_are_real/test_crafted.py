@@ -19,8 +19,8 @@ from tests.captures_are_real.seen import (
 
 @pytest.mark.parametrize("case", CRAFTED_CASES)
 def test_crafted_checksums_are_valid(case: str) -> None:
-    said = wireshark(f"crafted/{case}")
-    assert said["tcp.checksum_bad.expert"] == said["ip.checksum_bad.expert"] == []
+    frames = wireshark(f"crafted/{case}")
+    assert frames["tcp.checksum_bad.expert"] == frames["ip.checksum_bad.expert"] == []
 
 
 @pytest.mark.parametrize(

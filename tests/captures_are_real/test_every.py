@@ -49,10 +49,10 @@ def test_capture_is_small_and_explained(case: str) -> None:
 
 @pytest.mark.parametrize("case", [case for case in OURS if is_sample(case, 4)])
 def test_every_frame_is_sound(case: str) -> None:
-    said = wireshark(case)
-    assert sorted(said["tcp.stream"] + said["udp.stream"]) == said["frame.number"]
-    assert case.startswith(WITH_UDP) or not said["udp.stream"]
-    assert said["_ws.malformed"] == [] or case in OVERLAPPING
+    frames = wireshark(case)
+    assert sorted(frames["tcp.stream"] + frames["udp.stream"]) == frames["frame.number"]
+    assert case.startswith(WITH_UDP) or not frames["udp.stream"]
+    assert frames["_ws.malformed"] == [] or case in OVERLAPPING
 
 
 def test_no_private_key_is_committed() -> None:

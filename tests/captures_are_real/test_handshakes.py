@@ -31,12 +31,12 @@ def test_captures_of_handshakes_stay_small_together() -> None:
 def test_transum_takes_a_session_ticket_for_the_response() -> None:
     case = "handshakes/rustls-nginx-1.3-ticket-or-response"
     transum = ["--enable-protocol", "transum", "-o", "transum.tcp_port_ranges:443", "-Y", "transum.st"]
-    said = {
+    times = {
         int(frame): float(s) for frame, s in tshark_fields(case, *transum, "-e", "frame.number", "-e", "transum.st")
     }
     rows = tshark_fields(case, "-Y", "http", "-e", "frame.number", "-e", "frame.time_epoch")
     (request, request_at), (_, response_at) = ((int(frame), float(at)) for frame, at in rows)
-    assert said[request] < 0.0005
+    assert times[request] < 0.0005
     assert response_at - request_at > 0.002
 
 

@@ -54,8 +54,8 @@ def test_every_connection_is_whole_and_nothing_was_sent_twice(case: str) -> None
 
 @pytest.mark.parametrize("case", LAB_CASES)
 def test_network_of_the_laboratory_is_flawless(case: str) -> None:
-    said = wireshark(f"reverse-proxy/{case}")
-    assert [said[f"tcp.analysis.{flaw}"] for flaw in FLAWS] == [[]] * len(FLAWS)
+    frames = wireshark(f"reverse-proxy/{case}")
+    assert [frames[f"tcp.analysis.{flaw}"] for flaw in FLAWS] == [[]] * len(FLAWS)
 
 
 @pytest.mark.parametrize("case", LAB_CASES)

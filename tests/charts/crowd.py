@@ -16,7 +16,7 @@ def crowd(trace: Trace, connections: int) -> None:
     number = " ".join(f"WHEN {place} THEN '{kind}'" for place, kind in enumerate(KINDS))
     trace.execute(
         f"""
-        CREATE TEMP TABLE told AS
+        CREATE TEMP TABLE laid_out AS
         SELECT stream, place, sum(lasted) OVER so_far - lasted AS start, sum(lasted) OVER so_far AS "end"
         FROM (
             SELECT i AS stream, place, {US} * (hash(i, place) % CASE place WHEN 1 THEN 30_000 WHEN 3 THEN 80_000
@@ -41,7 +41,7 @@ def crowd(trace: Trace, connections: int) -> None:
             0 AS out_of_order_client, 0 AS out_of_order_server, 0 AS zero_windows_client, 0 AS zero_windows_server,
             0 AS missing_client, 0 AS missing_server, 310 * {US} AS rtt_client_ns, 45 * {US} AS rtt_server_ns,
             'client' AS fin_by, 'complete' AS state, 'tls' AS app, 'server' AS vantage
-        FROM opening JOIN told USING (stream) WHERE place = {len(KINDS) - 1};
+        FROM opening JOIN laid_out USING (stream) WHERE place = {len(KINDS) - 1};
 
         INSERT INTO phases BY NAME
         SELECT stream, if(place % 2 = 0, 'client', 'server') AS start_by,
@@ -50,7 +50,7 @@ def crowd(trace: Trace, connections: int) -> None:
             opened_at + start AS start_at, opened_at + "end" AS end_at,
             1 + 20 * stream + 2 * place AS start_frame, 3 + 20 * stream + 2 * place AS end_frame,
             place IN (2, 3) AS inferred
-        FROM told JOIN opening USING (stream);
+        FROM laid_out JOIN opening USING (stream);
 
         INSERT INTO exchanges BY NAME
         SELECT stream, 0 AS number, 'tls' AS protocol, 'sealed' AS kind, request_at,
@@ -64,7 +64,7 @@ def crowd(trace: Trace, connections: int) -> None:
                 sum("end" - start) FILTER (place = 2)::BIGINT AS request_ns,
                 sum("end" - start) FILTER (place = 3)::BIGINT AS wait_ns,
                 sum("end" - start) FILTER (place = 4)::BIGINT AS transfer_ns
-            FROM told JOIN opening USING (stream) WHERE place IN (2, 3, 4) GROUP BY stream);
+            FROM laid_out JOIN opening USING (stream) WHERE place IN (2, 3, 4) GROUP BY stream);
 
         INSERT INTO captures BY NAME
         SELECT 0 AS capture, 'crowd.pcap' AS path, 'pcap' AS format, 'EN10MB' AS link_types,
@@ -73,6 +73,6 @@ def crowd(trace: Trace, connections: int) -> None:
             0 AS undecodable, 0 AS other, 0 AS snapped, 0 AS dropped, 0 AS duplicates, 'server' AS vantage, [] AS notes
         FROM connections;
 
-        DROP TABLE told; DROP TABLE opening;
+        DROP TABLE laid_out; DROP TABLE opening;
         """
     )

@@ -60,9 +60,9 @@ def test_hostile_text_adds_no_element_and_no_attribute(trace_of: TellTrace, text
 def test_invisible_and_reversing_characters_are_replaced_everywhere(trace_of: TellTrace) -> None:
     page = render(trace_of(hostile_story(BIDI)))
     parsed = Page(page)
-    said = page + parsed.block("data").decode()
+    text = page + parsed.block("data").decode()
 
-    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\x00-\x08\x1b]", said)
+    assert not re.search("[\u202a-\u202e\u2066-\u2069\u200b\x00-\x08\x1b]", text)
     assert "moc.\ufffdelpmaxe\ufffd\ufffd\ufffd[31m\ufffd" in page
     assert parsed.data["handshakes"]["sni"] == ["moc.\ufffdelpmaxe\ufffd\ufffd\ufffd[31m\ufffd"]
 
@@ -103,9 +103,9 @@ def test_a_front_comes_before_its_backends(trace_of: TellTrace, proxy_story: Sto
 
 
 def test_an_address_that_is_too_long_breaks_before_its_port(trace_of: TellTrace, proxy_story: Story) -> None:
-    told = re.findall(r"<code>([^<]*)<wbr>(:\d+)</code>", render(trace_of(proxy_story)))
+    shown = re.findall(r"<code>([^<]*)<wbr>(:\d+)</code>", render(trace_of(proxy_story)))
     servers = trace_of(proxy_story).sql("SELECT DISTINCT server_ip, server_port FROM connections").fetchall()
-    assert sorted(told) == sorted((ip, f":{port}") for ip, port in servers)
+    assert sorted(shown) == sorted((ip, f":{port}") for ip, port in servers)
 
 
 def test_links_are_carried_for_the_fronts_that_are_drawn(
@@ -124,9 +124,9 @@ def test_links_are_carried_for_the_fronts_that_are_drawn(
 
 def test_what_a_wait_consists_of_is_told_per_front_and_explained(trace_of: TellTrace, proxy_story: Story) -> None:
     page = Page(render(trace_of(proxy_story)))
-    told = "of 63.0 ms wait: backend 54.7 ms, connecting 240 µs, the proxy itself 8.08 ms"
+    sentence = "of 63.0 ms wait: backend 54.7 ms, connecting 240 µs, the proxy itself 8.08 ms"
     assert page.text.count("wait: backend") == 1
-    assert told in page.text
+    assert sentence in page.text
     assert "inside a front's wait:" in page.text
     alone = Story()
     alone.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("request", MS), ("wait", MS), ("transfer", MS)])
@@ -135,12 +135,12 @@ def test_what_a_wait_consists_of_is_told_per_front_and_explained(trace_of: TellT
 
 
 def test_without_names_only_addresses_are_shown(trace_of: TellTrace, proxy_story: Story) -> None:
-    def said(options: DrawOptions) -> str:
+    def drawn(options: DrawOptions) -> str:
         page = Page(render(trace_of(proxy_story), options))
         return page.text + str(page.data)
 
-    assert "www.example.com" not in said(DrawOptions(names=False))
-    assert "www.example.com" in said(DrawOptions())
+    assert "www.example.com" not in drawn(DrawOptions(names=False))
+    assert "www.example.com" in drawn(DrawOptions())
 
 
 def test_packets_that_tell_of_trouble_are_carried_and_all_when_asked_for(
@@ -162,7 +162,7 @@ def test_good_capture_is_said_to_be_good(trace_of: TellTrace, proxy_story: Story
 
 
 @pytest.mark.parametrize(
-    ("facts", "said"),
+    ("facts", "sentence"),
     [
         ({"truncated": True}, "ends in the middle"),
         ({"dropped": 12}, "12 packets lost by the capturing machine"),
@@ -172,12 +172,12 @@ def test_good_capture_is_said_to_be_good(trace_of: TellTrace, proxy_story: Story
         ({"notes": ["frame 9: record too long"]}, "frame 9: record too long"),
     ],
 )
-def test_flaw_of_the_capture_is_named(trace_of: TellTrace, facts: dict[str, object], said: str) -> None:
+def test_flaw_of_the_capture_is_named(trace_of: TellTrace, facts: dict[str, object], sentence: str) -> None:
     story = Story()
     story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("syn", MS), ("close", MS)])
     story.capture(**facts)
     page = Page(render(trace_of(story)))
-    assert said in page.text
+    assert sentence in page.text
     assert "capture complete" not in page.text
 
 
@@ -191,18 +191,18 @@ def test_a_note_of_several_lines_is_read_as_one_that_says_what_to_do(trace_of: T
 
 
 @pytest.mark.parametrize(
-    ("facts", "said"),
+    ("facts", "sentence"),
     [
         ({"missing_server": 1_460}, "acknowledged but not captured, on 1 connection"),
         ({"state": "midstream"}, "1 connection already open"),
         ({"packets_server": 0, "state": "open"}, "1 connection with one direction only"),
     ],
 )
-def test_flaw_of_a_connection_is_named(trace_of: TellTrace, facts: dict[str, Any], said: str) -> None:
+def test_flaw_of_a_connection_is_named(trace_of: TellTrace, facts: dict[str, Any], sentence: str) -> None:
     story = Story()
     story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("unseen", MS)], **facts)
     story.capture()
-    assert said in Page(render(trace_of(story))).text
+    assert sentence in Page(render(trace_of(story))).text
 
 
 def test_beyond_the_limit_the_connections_waited_for_longest_are_kept(
@@ -303,10 +303,10 @@ def test_what_a_page_does_not_draw_is_there_as_sums(trace_of: TellTrace, monkeyp
     for phase in story.phases:
         if phase["stream"] not in drawn:
             left[phase["kind"]] += phase["end_at"] - phase["start_at"]
-    told: Counter[str] = Counter()
+    sums: Counter[str] = Counter()
     for kind, ns in zip(part["left_levels"]["kind"], part["left_levels"]["ns"], strict=True):
-        told[kinds[kind]] += ns
-    assert +told == +left
+        sums[kinds[kind]] += ns
+    assert +sums == +left
     times = part["left_times"]
     counted = {
         measure: sum(n for one, n in zip(times["measure"], times["count"], strict=True) if one == measure)

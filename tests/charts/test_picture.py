@@ -93,13 +93,13 @@ def test_it_says_what_the_page_says_first(tmp_path: Path) -> None:
         ((title, count),) = trace.sql(
             "SELECT title, count(*) OVER () FROM findings WHERE root IS NULL LIMIT 1"
         ).fetchall()
-    told = written(tmp_path)
+    texts = written(tmp_path)
     for text in ("https-no-keepalive/input.pcap", "6 connections in 337 ms", "waited 304 ms for 10.77.1.1:443"):
-        assert text in told
-    assert title in told
+        assert text in texts
+    assert title in texts
     assert count > 2
-    assert "more" in told
-    assert "10.77.1.1:443  shop.example  (front)" in told
+    assert "more" in texts
+    assert "10.77.1.1:443  shop.example  (front)" in texts
     assert len(shapes(image, "link-ends")) == 3
     assert shapes(image, "stalls-held")
     assert shapes(image, "stalls-limited")
@@ -108,14 +108,16 @@ def test_it_says_what_the_page_says_first(tmp_path: Path) -> None:
 def test_links_lead_from_the_front_to_the_back(tmp_path: Path) -> None:
     with conchart.read(SMALL) as trace:
         image = drawn(trace, tmp_path)
-        asked = trace.sql(
+        requests = trace.sql(
             "SELECT opened_at FROM links JOIN connections ON stream = back_stream ORDER BY opened_at"
         ).fetchall()
         ((start, end),) = trace.sql("SELECT min(opened_at), max(closed_at) FROM connections").fetchall()
     ends = [x for kind in PHASES for bar in bars(image, f"phase-{kind.name}(-inferred)?") for x in bar]
     left, right = min(ends), max(ends)
     places = sorted(corners[0][0] for corners in shapes(image, "links"))
-    assert places == pytest.approx([left + (at - start) * (right - left) / (end - start) for (at,) in asked], abs=1.5)
+    assert places == pytest.approx(
+        [left + (at - start) * (right - left) / (end - start) for (at,) in requests], abs=1.5
+    )
 
 
 def test_names_stay_out_where_they_are_not_wanted(tmp_path: Path) -> None:

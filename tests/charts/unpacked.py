@@ -12,22 +12,22 @@ def inflate(text: str) -> bytes:
     return zlib.decompress(base64.b64decode(text, validate=True), -15)
 
 
-def column(told: dict[str, Any], data: bytes, rows: int) -> list[Any]:
+def column(layout: dict[str, Any], data: bytes, rows: int) -> list[Any]:
     """Read a column that begins where ``data`` does."""
-    width, values, before = told["width"], [], 0
+    width, values, before = layout["width"], [], 0
     for row in range(rows):
         code = sum(data[plane * rows + row] << 8 * plane for plane in range(width))
-        before = before + (-(code + 1) // 2 if code % 2 else code // 2) if told["delta"] else told["least"] + code
-        known = data[width * rows + row] if told["valid"] else 1
-        values.append(None if not known else before if told["texts"] is None else told["texts"][before])
+        before = before + (-(code + 1) // 2 if code % 2 else code // 2) if layout["delta"] else layout["least"] + code
+        is_valid = data[width * rows + row] if layout["valid"] else 1
+        values.append(None if not is_valid else before if layout["texts"] is None else layout["texts"][before])
     return values
 
 
-def table(told: dict[str, Any], data: bytes, lanes: dict[str, list[Any]] | None = None) -> dict[str, list[Any]]:
+def table(layout: dict[str, Any], data: bytes, lanes: dict[str, list[Any]] | None = None) -> dict[str, list[Any]]:
     """Read a table as lists by the names of its columns; some are counted from others, or from those of the lanes."""
     columns: dict[str, list[Any]] = {}
-    rows, at = told["rows"], 0
-    for one in told["columns"]:
+    rows, at = layout["rows"], 0
+    for one in layout["columns"]:
         values = column(one, data[at:], rows)
         if one["base"]:
             _, of_lanes, name = one["base"].rpartition("lanes.")
@@ -76,8 +76,8 @@ class Page(HTMLParser):
         """What scripts are told, with the tables as columns; what belongs to a lane names its stream, too."""
         data: dict[str, Any] = json.loads(self.block("data"))
         tables: dict[str, dict[str, list[Any]]] = {}
-        for name, told in data.pop("tables", {}).items():
-            tables[name] = table(told, self.block(f"data-{name}"), tables.get("lanes"))
+        for name, layout in data.pop("tables", {}).items():
+            tables[name] = table(layout, self.block(f"data-{name}"), tables.get("lanes"))
         for columns in tables.values():
             if "lane" in columns:
                 columns["stream"] = [tables["lanes"]["stream"][lane] for lane in columns["lane"]]

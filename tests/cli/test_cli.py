@@ -84,12 +84,12 @@ def test_columns_sets_the_width(run: Run, story_core: list[dict[str, Any]], monk
 def test_options_reach_the_core(run: Run, story_core: list[dict[str, Any]]) -> None:
     code, *_ = run("a", "b", "-f", "tcp port 443", "-s", "250ms", "-e", "@1700000000.5", "-c", "9", "-a")
     assert code == 0
-    asked = story_core[0]
-    assert asked["paths"] == ["a", "b"]
-    assert (asked["start"], asked["start_relative"]) == (250_000_000, True)
-    assert (asked["end"], asked["end_relative"]) == (1_700_000_000_500_000_000, False)
-    assert (asked["count"], asked["detailed"]) == (9, None)
-    assert asked["compile_filter"](1)
+    call = story_core[0]
+    assert call["paths"] == ["a", "b"]
+    assert (call["start"], call["start_relative"]) == (250_000_000, True)
+    assert (call["end"], call["end_relative"]) == (1_700_000_000_500_000_000, False)
+    assert (call["count"], call["detailed"]) == (9, None)
+    assert call["compile_filter"](1)
 
 
 def test_more_packets_than_any_capture_has_are_all_of_them(run: Run, story_core: list[dict[str, Any]]) -> None:
@@ -351,7 +351,7 @@ def test_progress_is_shown_for_large_files_on_a_terminal_only(
         monkeypatch.setattr(sys, "stderr", io.StringIO())
         read_captures(("big.pcap",), Reading()).close()
         read_captures(("story.pcap",), Reading()).close()
-    assert [bool(asked["progress"]) for asked in story_core] == [False, False, True, False]
+    assert [bool(call["progress"]) for call in story_core] == [False, False, True, False]
 
 
 def test_a_signal_takes_the_progress_bar_away_and_shows_the_cursor(

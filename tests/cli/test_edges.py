@@ -127,8 +127,8 @@ def test_a_capture_lasts_longer_than_no_time(run: Run, duration: str) -> None:
 
 def test_a_pipe_among_findings_is_not_waited_for(run: Run, folder: Path) -> None:
     os.mkfifo(folder / "a.md")
-    told = f"conchart: {folder / 'a.md'} is not a file: a rule is a Markdown file\n"
-    assert run(CAPTURE, "--findings", str(folder)) == (2, "", told)
+    message = f"conchart: {folder / 'a.md'} is not a file: a rule is a Markdown file\n"
+    assert run(CAPTURE, "--findings", str(folder)) == (2, "", message)
 
 
 def test_a_device_among_findings_is_not_read(run: Run, folder: Path) -> None:
@@ -161,10 +161,10 @@ def test_a_pipe_is_not_followed(folder: Path) -> None:
 def test_what_prepares_the_page_says_nothing_when_the_process_ends(folder: Path) -> None:
     (folder / "bad.md").write_text("nonsense\n")
     command = [CAPTURE, "-w", str(folder / "x.html"), "--findings", str(folder)]
-    told = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", f"from conchart.cli import main; main({command})"], capture_output=True
     )
-    assert told.returncode == 2
-    assert told.stderr.decode().splitlines() == [
+    assert done.returncode == 2
+    assert done.stderr.decode().splitlines() == [
         f"conchart: {folder / 'bad.md'}:1: a finding begins with front matter between two lines of ---"
     ]

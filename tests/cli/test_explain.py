@@ -48,7 +48,7 @@ def test_without_scapy_it_says_what_is_missing(explain: Explain, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "message"),
     [
         ((CAPTURE, "6"), "no connection 6: its connections are 0 to 5"),
         ((CAPTURE, "0", "-f", "port 9"), "no connection 0: there is no connection in it"),
@@ -56,10 +56,10 @@ def test_without_scapy_it_says_what_is_missing(explain: Explain, monkeypatch: py
         ((CAPTURE, "first"), "'first' is not a valid integer"),
     ],
 )
-def test_what_cannot_be_explained_is_a_usage_error(explain: Explain, args: tuple[str, ...], told: str) -> None:
+def test_what_cannot_be_explained_is_a_usage_error(explain: Explain, args: tuple[str, ...], message: str) -> None:
     code, out, err = explain(*args)
     assert (code, out) == (2, "")
-    assert told in err
+    assert message in err
     assert "Traceback" not in err
 
 

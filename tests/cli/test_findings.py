@@ -55,8 +55,8 @@ def test_a_page_is_set_on_a_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_there_is_no_such_finding(run: Run) -> None:
-    told = "conchart: 'slowness' is neither a rule nor a capture; 'conchart findings' lists the rules\n"
-    assert run("findings", "slowness") == (2, "", told)
+    message = "conchart: 'slowness' is neither a rule nor a capture; 'conchart findings' lists the rules\n"
+    assert run("findings", "slowness") == (2, "", message)
     assert run("findings", "slow.pcap")[0] == 3, "a capture that is not there"
 
 
@@ -96,7 +96,7 @@ def test_findings_may_fail_a_build(
 
 
 @pytest.mark.parametrize(
-    ("args", "code", "said"),
+    ("args", "code", "message"),
     [
         ((CAPTURE, "serious", "unjudged"), 1, "serious --fail-on unjudged: server-closes-each-response, "),
         ((CLEAN, "note", "unjudged"), 0, ""),
@@ -108,12 +108,12 @@ def test_findings_may_fail_a_build(
     ],
 )
 def test_what_was_not_judged_does_not_pass_as_healthy(
-    run: Run, args: tuple[str, ...], code: int, said: str, tmp_path: Path
+    run: Run, args: tuple[str, ...], code: int, message: str, tmp_path: Path
 ) -> None:
     capture, *wanted = args
     ended, _, err = run(*capture.split("|"), *(text for one in wanted for text in ("--fail-on", one)))
     assert ended == code
-    assert err.startswith(f"conchart: --fail-on {said}") if said else err == ""
+    assert err.startswith(f"conchart: --fail-on {message}") if message else err == ""
 
 
 def test_without_being_asked_findings_fail_nothing(run: Run) -> None:
@@ -121,15 +121,15 @@ def test_without_being_asked_findings_fail_nothing(run: Run) -> None:
 
 
 def test_thresholds_can_be_changed(run: Run) -> None:
-    asked = (
+    words = (
         "query",
         CAPTURE,
         "SELECT DISTINCT finding FROM findings WHERE finding IN ('slow-opening', 'slow-tls')",
         "--format",
         "csv",
     )
-    assert run(*asked, "--findings", RULES)[1] == "finding\nslow-opening\nslow-tls\n"
-    assert run(*asked, "--findings", RULES, "--threshold", "reuse_least=4")[1] == "finding\nslow-tls\n"
+    assert run(*words, "--findings", RULES)[1] == "finding\nslow-opening\nslow-tls\n"
+    assert run(*words, "--findings", RULES, "--threshold", "reuse_least=4")[1] == "finding\nslow-tls\n"
     grave = ("query", CAPTURE, "SELECT max(severity) FROM findings", "--findings", RULES, "--format", "csv")
     assert "serious" not in run(*grave, "--threshold", "serious_share=1", "--threshold", "warning_share=1.0")[1]
 

@@ -152,13 +152,13 @@ def test_live_tells_what_a_tcpdump_beside_it_captured(network: list[str | Path],
     assert "<html" in (public / "live.html").read_text()
     for name in ("beside", "kept"):
         assert run([str(public / f"{name}.pcap"), "-w", str(public / f"{name}.json")]) == 0
-    seen, kept, compared = (tables(public / f"{name}.json") for name in ("live", "kept", "beside"))
-    asked = [(row["method"], row["target"], row["status"]) for row in seen["exchanges"]]
-    assert asked == [("GET", "/page", 200), ("GET", "/nothing", 404), ("HEAD", "/page", 200), ("POST", "/page", 501)]
+    seen, stored, compared = (tables(public / f"{name}.json") for name in ("live", "kept", "beside"))
+    requests = [(row["method"], row["target"], row["status"]) for row in seen["exchanges"]]
+    assert requests == [("GET", "/page", 200), ("GET", "/nothing", 404), ("HEAD", "/page", 200), ("POST", "/page", 501)]
     # Only whoever captures can ask the kernel whose the sockets are.
-    seen["connections"], kept["connections"] = map(unowned, (seen["connections"], kept["connections"]))
+    seen["connections"], stored["connections"] = map(unowned, (seen["connections"], stored["connections"]))
     for table in ("connections", "handshakes", "exchanges", "phases", "stalls", "times", "servers", "findings"):
-        assert seen[table] == kept[table], table
+        assert seen[table] == stored[table], table
     for table in ("connections", "exchanges", "phases"):
         assert len(seen[table]) == len(compared[table])
         for ours, theirs in zip(seen[table], compared[table], strict=True):
@@ -260,9 +260,9 @@ def test_any_is_every_interface(network: list[str | Path], public: Path) -> None
         live.stderr.readline()
         subprocess.run(curl(network, "page"), check=True)
         live.communicate(timeout=PATIENCE_S)
-    told = tables(public / "out.json")
-    assert told["captures"][0]["link_types"] == "LINUX_SLL2"
-    assert [row["status"] for row in told["exchanges"]] == [200]
+    document = tables(public / "out.json")
+    assert document["captures"][0]["link_types"] == "LINUX_SLL2"
+    assert [row["status"] for row in document["exchanges"]] == [200]
 
 
 @needs_network
@@ -300,11 +300,11 @@ def test_packets_that_the_machine_lost_are_reported(network: list[str | Path], p
         live.send_signal(signal.SIGCONT)
         code, out, _ = finish(live)
     assert code == 0
-    told = tables(public / "out.json")
-    (capture,) = told["captures"]
+    document = tables(public / "out.json")
+    (capture,) = document["captures"]
     assert capture["packets"] > 0
     assert capture["dropped"] > 10_000
-    (remark,) = (row for row in told["remarks"] if row["kind"] == "dropped")
+    (remark,) = (row for row in document["remarks"] if row["kind"] == "dropped")
     assert (remark["count"], remark["warning"]) == (capture["dropped"], True)
     assert "lost by the capturing machine" in out
 

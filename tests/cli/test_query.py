@@ -28,7 +28,7 @@ def ask(saved: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
     for variable in ("COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE"):
         monkeypatch.delenv(variable, raising=False)
 
-    def asked(sql: str, form: str = "table", *, code: int = 0) -> str:
+    def answer(sql: str, form: str = "table", *, code: int = 0) -> str:
         with pytest.raises(SystemExit) as left:
             main(["query", str(saved), sql, "--format", form])
         assert int(left.value.code or 0) == code
@@ -36,7 +36,7 @@ def ask(saved: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.Monk
         assert not (err if code == 0 else out)
         return err if code else out
 
-    return asked
+    return answer
 
 
 def test_a_table_is_as_wide_as_it_is_where_nobody_has_a_width(ask: Ask) -> None:

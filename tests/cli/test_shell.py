@@ -45,10 +45,10 @@ def environment(programs: Path, **more: str) -> dict[str, str]:
 
 def completed(programs: Path, *words: str) -> list[str]:
     """What the script of bash is told for a line that ends in the last word."""
-    asked = {"COMP_WORDS": " ".join(("conchart", *words)), "COMP_CWORD": str(len(words)), VARIABLE: "bash_complete"}
+    variables = {"COMP_WORDS": " ".join(("conchart", *words)), "COMP_CWORD": str(len(words)), VARIABLE: "bash_complete"}
     ended = subprocess.run(
         ["conchart"],
-        env=environment(programs, **asked),
+        env=environment(programs, **variables),
         cwd=programs / "desk",
         capture_output=True,
         text=True,
@@ -59,7 +59,7 @@ def completed(programs: Path, *words: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "completions"),
     [
         (("do",), ["plain,doctor"]),
         (("d",), ["plain,diff", "plain,doctor", "plain,days/"]),
@@ -76,8 +76,8 @@ def completed(programs: Path, *words: str) -> list[str]:
     ],
     ids=" ".join,
 )
-def test_words_are_completed(programs: Path, words: tuple[str, ...], told: list[str]) -> None:
-    assert completed(programs, *words) == told
+def test_words_are_completed(programs: Path, words: tuple[str, ...], completions: list[str]) -> None:
+    assert completed(programs, *words) == completions
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -103,9 +103,9 @@ def test_fish_completes_with_the_script(programs: Path) -> None:
 def test_manual_pages_say_what_the_commands_say(request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--update-golden"):
         manual.write(MANUAL)
-    kept = {path.name: path.read_text(encoding="utf-8") for path in MANUAL.iterdir()}
-    assert kept == manual.pages(), "pytest tests/cli/test_shell.py --update-golden"
-    assert set(kept) == {"conchart.1", *(f"conchart-{name}.1" for name in COMMANDS)}
+    stored = {path.name: path.read_text(encoding="utf-8") for path in MANUAL.iterdir()}
+    assert stored == manual.pages(), "pytest tests/cli/test_shell.py --update-golden"
+    assert set(stored) == {"conchart.1", *(f"conchart-{name}.1" for name in COMMANDS)}
 
 
 def test_every_option_is_in_the_manual() -> None:
@@ -134,12 +134,12 @@ def test_troff_prints_a_manual_page_without_a_warning(page: Path) -> None:
 def test_the_version_alone_is_one_line_and_with_v_the_facts_of_the_build() -> None:
     assert CliRunner().invoke(cli, ["--version"]).stdout == f"conchart {conchart.__version__}\n"
     for words in (["--version", "-v"], ["-v", "--version"]):
-        told = CliRunner().invoke(cli, words).stdout
-        assert re.search(r"^core +\S+, (release|checked|dev\w*) \(opt-level \d\), \S+-\S+", told, re.MULTILINE)
-        assert re.search(r"^compiler +rustc 1\.\d+", told, re.MULTILINE)
-        assert re.search(r"^duckdb +1\.", told, re.MULTILINE)
-        assert str(Path.home()) not in told
-        assert socket.gethostname() not in told
+        output = CliRunner().invoke(cli, words).stdout
+        assert re.search(r"^core +\S+, (release|checked|dev\w*) \(opt-level \d\), \S+-\S+", output, re.MULTILINE)
+        assert re.search(r"^compiler +rustc 1\.\d+", output, re.MULTILINE)
+        assert re.search(r"^duckdb +1\.", output, re.MULTILINE)
+        assert str(Path.home()) not in output
+        assert socket.gethostname() not in output
 
 
 def test_all_versions_are_one() -> None:
@@ -174,8 +174,8 @@ def test_doctor_finds_nothing_wrong_where_tests_pass() -> None:
 
 
 def test_doctor_names_a_missing_extra_and_the_command_that_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    known = [Package("click", None, "8.2.0"), Package("scapy", "dissect", None)]
-    monkeypatch.setattr(doctor, "packages", lambda: known)
+    packages = [Package("click", None, "8.2.0"), Package("scapy", "dissect", None)]
+    monkeypatch.setattr(doctor, "packages", lambda: packages)
     code, lines = examined()
     assert (code, lines["dissect"]["state"]) == (0, "absent")
     assert "lacks scapy" in lines["dissect"]["text"]

@@ -88,5 +88,7 @@ def test_a_summary_asks_few_statements(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(duckdb, "connect", counting)
     with conchart.read(CAPTURE) as trace, report_of(trace) as report:
         print_summary(report, plain_console(sys.stdout), DrawOptions())
-        ((asked,),) = trace.sql(f"SELECT count(*) FROM duckdb_logs WHERE type = 'QueryLog' AND {PLANNED}").fetchall()
-    assert 0 < asked <= MOST_STATEMENTS
+        ((statements,),) = trace.sql(
+            f"SELECT count(*) FROM duckdb_logs WHERE type = 'QueryLog' AND {PLANNED}"
+        ).fetchall()
+    assert 0 < statements <= MOST_STATEMENTS

@@ -21,8 +21,8 @@ REFUSED = str(ROOT / "captures/crafted/refused/input.pcap")
 def run(*words: str, capfd: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as left:
         main(["whatif", *words])
-    said = capfd.readouterr()
-    return int(left.value.code or 0), said.out, said.err
+    output = capfd.readouterr()
+    return int(left.value.code or 0), output.out, output.err
 
 
 def test_it_says_what_would_be_and_what_was_assumed(capfd: pytest.CaptureFixture[str]) -> None:
@@ -45,12 +45,12 @@ def test_files_hold_the_same(tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
     assert out == "".join(f"Wrote {output}: {headline}\n" for output in outputs)
     assert headline in page
     assert headline in text
-    told = json.loads(document)
-    for side in (told["measured"], told["predicted"]):
+    parsed = json.loads(document)
+    for side in (parsed["measured"], parsed["predicted"]):
         ends = [bar["end_at"] for bar in side["timeline"]]
         assert max(ends) - min(bar["start_at"] for bar in side["timeline"]) == side["total_ns"]
         assert all(isinstance(value, int) for bar in side["timeline"] for value in (bar["start_at"], bar["end_at"]))
-    assert told["whatif"] == {"changes": ["keepalive"], "rtt_ns": None, "server": None}
+    assert parsed["whatif"] == {"changes": ["keepalive"], "rtt_ns": None, "server": None}
 
 
 def test_names_from_the_capture_can_do_nothing_on_the_page(tmp_path: Path) -> None:

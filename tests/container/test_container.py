@@ -34,13 +34,13 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         pytest.skip("no engine for containers: neither podman nor docker runs here")
     if engine("image", "inspect", BASE).returncode and engine("pull", BASE).returncode:
         pytest.skip(f"the base image {BASE} is not here, and cannot be pulled (CONCHART_BASE names another one)")
-    asked = engine(
+    probe = engine(
         "run", "--rm", "--network", "none", BASE, "python3", "-c", "import sys; print(*sys.version_info[:2])"
     )
-    if asked.returncode:
-        pytest.skip(f"{ENGINE} cannot run a container here: {asked.stderr.strip()[-200:]}")
+    if probe.returncode:
+        pytest.skip(f"{ENGINE} cannot run a container here: {probe.stderr.strip()[-200:]}")
     folder = tmp_path_factory.mktemp("wheels")
-    gather(folder, ".".join(asked.stdout.split()))
+    gather(folder, ".".join(probe.stdout.split()))
     command = ("build", "--network", "none", "--build-arg", f"BASE={BASE}", "--tag", TAG)
     built = engine(*command, "--file", ROOT / "docs/Containerfile", folder)
     assert built.returncode == 0, built.stdout + built.stderr

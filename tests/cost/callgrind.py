@@ -48,7 +48,7 @@ def bench() -> Path:
     words += ["--message-format", "json-render-diagnostics"]
     built = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True, env=plain())
     messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
-    (path,) = (said["executable"] for said in messages if said.get("executable"))
+    (path,) = (message["executable"] for message in messages if message.get("executable"))
     return Path(path)
 
 

@@ -93,29 +93,29 @@ def counted(jobs: Iterable[Job]) -> dict[str, int]:
 
 def departures(recorded: Counts, now: Counts, unit: str = "instructions") -> list[str]:
     """What is no longer as it was recorded, in words."""
-    said = []
+    lines = []
     for name in sorted(recorded.keys() | now.keys()):
         before, after = recorded.get(name), now.get(name)
         if before is None:
-            said.append(f"{name}: {after:,} {unit}, not recorded")
+            lines.append(f"{name}: {after:,} {unit}, not recorded")
         elif after is None:
-            said.append(f"{name}: recorded, and not counted any more")
+            lines.append(f"{name}: recorded, and not counted any more")
         elif abs(after - before) > TOLERANCE * before:
             change = f" ({after / before - 1:+.1%})" if before else ""
-            said.append(f"{name}: {before:,} {unit} before, {after:,} now{change}")
-    return said
+            lines.append(f"{name}: {before:,} {unit} before, {after:,} now{change}")
+    return lines
 
 
 def too_fast(counts: Counts) -> list[str]:
     """Which shapes grow faster than their captures, in words."""
-    said = []
+    lines = []
     for shape in made_up.SHAPES:
         least, most = sizes(shape)
         small, large = counts[f"{shape}: {least}"], counts[f"{shape}: {most}"]
         if large > MOST_GROWTH * small:
             growth = f"{large / small:.2f} times the instructions for {TIMES} times as many"
-            said.append(f"{shape}: {growth}; at most {MOST_GROWTH} ({small:,} for {least:,}, {large:,} for {most:,})")
-    return said
+            lines.append(f"{shape}: {growth}; at most {MOST_GROWTH} ({small:,} for {least:,}, {large:,} for {most:,})")
+    return lines
 
 
 @click.command()

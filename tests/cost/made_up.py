@@ -80,7 +80,7 @@ def open_at_once(n: int) -> Iterator[bytes]:
     return side_by_side(played(short_connection(), number, 80) for number in range(n))
 
 
-def kept_alive(n: int) -> Iterator[bytes]:
+def sequential(n: int) -> Iterator[bytes]:
     """Requests on one connection, each answered before the next."""
     script = Script()
     script.open()
@@ -106,7 +106,7 @@ def frame(kind: int, flags: int, stream: int, payload: bytes = b"") -> bytes:
     return struct.pack(">I", len(payload))[1:] + struct.pack(">BBI", kind, flags, stream) + payload
 
 
-ASKED = b"\x82\x86\x84\x41\x0fwww.example.com"
+REQUEST_FIELDS = b"\x82\x86\x84\x41\x0fwww.example.com"
 """GET, http, /, and a literal authority, which enters the table (RFC 7541)."""
 
 
@@ -128,7 +128,7 @@ def http2(n: int, batch: int) -> Iterator[bytes]:
     script.say(False, frame(4, 0, 0) + frame(4, 1, 0))
     for first in range(0, n, batch):
         numbers = [2 * number + 1 for number in range(first, min(first + batch, n))]
-        script.say(True, b"".join(frame(1, 5, number, ASKED) for number in numbers))
+        script.say(True, b"".join(frame(1, 5, number, REQUEST_FIELDS) for number in numbers))
         script.say(False, b"".join(frame(1, 4, number, b"\x88") + frame(0, 1, number, b"hello") for number in numbers))
     script.close()
     return one_by_one(iter([played(script, 0, 8080)]))
@@ -206,7 +206,7 @@ SHAPES: Mapping[str, Callable[[int], Iterator[bytes]]] = {
     "ports of a scan": scan,
     "clients, one after the other": clients,
     "clients, all open at once": open_at_once,
-    "requests, one after the other": kept_alive,
+    "requests, one after the other": sequential,
     "requests, pipelined": pipelined,
     "HTTP/2 streams, one after the other": streams_one_by_one,
     "HTTP/2 streams, all open at once": streams_at_once,

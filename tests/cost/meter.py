@@ -79,8 +79,8 @@ class Metered:
                 {name: value for name, value in params.items() if name in named} if isinstance(params, dict) else params
             )
             self._database.execute(statement, own)
-            asked = _RULE.search(statement.query)
-            self.count(asked[1] if asked else None)
+            match = _RULE.search(statement.query)
+            self.count(match[1] if match else None)
         return self
 
     def sql(self, query: str, params: Any = None) -> "_Relation":  # noqa: ANN401  (as DuckDB's)
@@ -96,8 +96,8 @@ class Metered:
 
     def count(self, rule: str | None = None) -> None:
         """Count what the last statement cost, with a rule's name where it is that of a rule."""
-        told = self._database.get_profiling_information("json")
-        place, queue = _asking() + (f", {rule}" if rule else ""), [json.loads(told)] if told else []
+        profile = self._database.get_profiling_information("json")
+        place, queue = _asking() + (f", {rule}" if rule else ""), [json.loads(profile)] if profile else []
         for operator in queue:  # grows while it is walked
             queue += (below := operator.get("children", ()))
             rows = operator.get("operator_cardinality", 0) + operator.get("operator_rows_scanned", 0)
@@ -107,7 +107,9 @@ class Metered:
             if kind == "HASH_JOIN":
                 conditions = operator.get("extra_info", {}).get("Conditions", [])
                 conditions = [conditions] if isinstance(conditions, str) else conditions
-                beside = {told for told in conditions if not re.search(r" (=|IS NOT DISTINCT FROM) ", told)}
+                beside = {
+                    condition for condition in conditions if not re.search(r" (=|IS NOT DISTINCT FROM) ", condition)
+                }
                 if beside:
                     self._costs.unkeyed.setdefault(place, set()).update(beside)
             self._costs.rows[place] += rows

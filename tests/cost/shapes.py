@@ -120,7 +120,7 @@ class Shape:
     name: str
     connections: str = "{n}"
     """How many."""
-    asked: str = "1"
+    request_count: str = "1"
     """How many requests a connection has, as SQL."""
     opened: str = "i * 3_000_000"
     """When a connection opens, in nanoseconds after the first."""
@@ -151,45 +151,46 @@ def fill(trace: Trace, shape: Shape, size: int) -> None:
         return text.replace("{n}", f"{size}::BIGINT")
 
     def columns(usual: Columns, own: Columns) -> str:
-        told = ", ".join(f"{value} AS {name}" for name, value in {**usual, **own}.items())
-        return sized(told)
+        expressions = ", ".join(f"{value} AS {name}" for name, value in {**usual, **own}.items())
+        return sized(expressions)
 
     tls = 0 if shape.tls is None else 2_000_000
     trace.execute(
         f"""
         CREATE OR REPLACE TEMP MACRO address(net, i) AS format('{{}}.{{}}.{{}}', net, i // 250 % 250, i % 250 + 1);
-        CREATE TEMP TABLE told AS
+        CREATE TEMP TABLE planned AS
         SELECT *, opened_at + syn + {tls} AS begun_at,
-            opened_at + syn + 50_000 + {tls} + asked * each + ({sized(shape.lasting)}) AS closed_at
+            opened_at + syn + 50_000 + {tls} + request_count * each + ({sized(shape.lasting)}) AS closed_at
         FROM (
             SELECT i, i::INTEGER AS stream, {START_AT} + ({sized(shape.opened)})::BIGINT AS opened_at,
-                ({sized(shape.asked)})::BIGINT AS asked, ({sized(shape.each)})::BIGINT AS each,
+                ({sized(shape.request_count)})::BIGINT AS request_count, ({sized(shape.each)})::BIGINT AS each,
                 ({sized(shape.wait)})::BIGINT AS wait,
                 ({sized(shape.syn)})::BIGINT AS syn, ({sized(shape.stalls)})::BIGINT AS stalls
             FROM range({sized(shape.connections)}) AS t(i));
-        CREATE TEMP TABLE asking AS SELECT *, unnest(range(asked)) AS k FROM told;
+        CREATE TEMP TABLE planned_requests AS SELECT *, unnest(range(request_count)) AS k FROM planned;
 
         INSERT INTO connections BY NAME
-        SELECT opened_at, closed_at, {columns(_CONNECTION, shape.ends)} FROM told;
+        SELECT opened_at, closed_at, {columns(_CONNECTION, shape.ends)} FROM planned;
 
-        INSERT INTO exchanges BY NAME SELECT {columns(_EXCHANGE, shape.requests)} FROM asking;
+        INSERT INTO exchanges BY NAME SELECT {columns(_EXCHANGE, shape.requests)} FROM planned_requests;
 
         INSERT INTO phases BY NAME
         SELECT stream, exchange::INTEGER AS exchange, kind, start_at, end_at, 'client' AS start_by, 'server' AS end_by,
             1 + 20 * stream AS start_frame, 3 + 20 * stream AS end_frame, false AS inferred
         FROM (
             SELECT stream, NULL AS exchange, 'syn' AS kind, opened_at AS start_at, opened_at + syn AS end_at
-            FROM told
-            UNION ALL SELECT stream, NULL, 'tls', opened_at + syn, begun_at FROM told
-            UNION ALL SELECT stream, k, 'request', begun_at + k * each, begun_at + k * each + 100_000 FROM asking
+            FROM planned
+            UNION ALL SELECT stream, NULL, 'tls', opened_at + syn, begun_at FROM planned
+            UNION ALL SELECT stream, k, 'request', begun_at + k * each, begun_at + k * each + 100_000
+            FROM planned_requests
             UNION ALL SELECT stream, k, 'wait', begun_at + k * each + 100_000, begun_at + k * each + 100_000 + wait
-            FROM asking
+            FROM planned_requests
             UNION ALL SELECT stream, k, 'transfer', begun_at + k * each + 100_000 + wait,
-                begun_at + k * each + 200_000 + wait FROM asking
+                begun_at + k * each + 200_000 + wait FROM planned_requests
             UNION ALL SELECT stream, NULL, 'idle', begun_at + k * each + 200_000 + wait, begun_at + (k + 1) * each
-            FROM asking
-            UNION ALL SELECT stream, NULL, 'idle', begun_at + asked * each, closed_at - 50_000 FROM told
-            UNION ALL SELECT stream, NULL, 'close', closed_at - 50_000, closed_at FROM told)
+            FROM planned_requests
+            UNION ALL SELECT stream, NULL, 'idle', begun_at + request_count * each, closed_at - 50_000 FROM planned
+            UNION ALL SELECT stream, NULL, 'close', closed_at - 50_000, closed_at FROM planned)
         WHERE end_at > start_at;
 
         INSERT INTO stalls BY NAME
@@ -198,7 +199,7 @@ def fill(trace: Trace, shape: Shape, size: int) -> None:
             if(k = 0, opened_at + syn - 200_000, begun_at + k * each + 1_100_000) AS end_at,
             'client' AS start_by, 'server' AS end_by, 1 + 20 * i AS start_frame, 3 + 20 * i AS end_frame,
             3 + 20 * i AS released_frame, 0.9 AS confidence
-        FROM (SELECT *, unnest(range(stalls)) AS k FROM told);
+        FROM (SELECT *, unnest(range(stalls)) AS k FROM planned);
 
         INSERT INTO captures BY NAME
         SELECT 0 AS capture, 'shape.pcap' AS path, 'pcap' AS format, 'EN10MB' AS link_types, 20 * count(*) AS packets,
@@ -209,8 +210,8 @@ def fill(trace: Trace, shape: Shape, size: int) -> None:
         """
     )
     if shape.tls is not None:
-        trace.execute(f"INSERT INTO handshakes BY NAME SELECT {columns(_HANDSHAKE, shape.tls)} FROM told")
-    trace.execute("DROP TABLE told; DROP TABLE asking")
+        trace.execute(f"INSERT INTO handshakes BY NAME SELECT {columns(_HANDSHAKE, shape.tls)} FROM planned")
+    trace.execute("DROP TABLE planned; DROP TABLE planned_requests")
 
 
 _LOOPBACK = {"client_ip": "'127.0.0.1'", "server_ip": "'127.0.0.1'", "local_end": "'both'"}
@@ -235,7 +236,7 @@ SHAPES = (
             "client_ip": f"if({_HALF}, address('10.1', i), '10.3.0.1')",
             "server_ip": f"if({_HALF}, '10.3.0.1', address('10.2', i))",
         },
-        asked="0",
+        request_count="0",
     ),
     Shape(
         name="a host serves many ports and calls many ports",
@@ -245,7 +246,7 @@ SHAPES = (
             "server_ip": f"if({_HALF}, '10.3.0.1', '10.2.0.1')",
             "server_port": "1_024 + i",
         },
-        asked="0",
+        request_count="0",
     ),
     Shape(
         name="many ports, linked",
@@ -291,7 +292,7 @@ SHAPES = (
     Shape(
         name="a scan of ports",
         opened="i * 100_000",
-        asked="0",
+        request_count="0",
         ends={
             "client_ip": "'10.1.0.1'",
             "server_ip": "'10.2.0.1'",
@@ -310,11 +311,11 @@ SHAPES = (
         lasting="{n} * 6_000_000",
         tls={},
     ),
-    Shape(name="many requests on one connection", connections="1", asked="{n}", full=500_000),
+    Shape(name="many requests on one connection", connections="1", request_count="{n}", full=500_000),
     Shape(
         name="requests at once on one connection",
         connections="1",
-        asked="{n}",
+        request_count="{n}",
         requests={
             "protocol": "'h2'",
             "request_at": "begun_at + k * 1_000",
@@ -325,7 +326,7 @@ SHAPES = (
     Shape(
         name="lookups on one socket",
         connections="1",
-        asked="{n}",
+        request_count="{n}",
         ends={
             "transport": "'udp'",
             "server_port": "53",
@@ -391,7 +392,7 @@ SHAPES = (
         ends={"client_ip": "address('10.1', i % 9)", "server_ip": "'10.2.0.1'"},
         # Each follows the one before, and some overlap the next ones.
         opened="i * 3_000_000",
-        asked="2",
+        request_count="2",
         stalls="2",
         tls={"hello_at": "opened_at + syn + 150_000_000 + hash(i) % 90_000_000"},
         full=50_000,
@@ -400,7 +401,7 @@ SHAPES = (
     Shape(
         name="one request, for which a proxy tries many backends at once",
         connections="3 * {n} + 2",
-        asked="(i < 2)::INTEGER",
+        request_count="(i < 2)::INTEGER",
         ends={
             "client_ip": "if(i = 0, '10.1.0.1', '10.3.0.1')",
             "server_ip": "if(i = 0, '10.3.0.1', address('10.2', (i + 1) // 3))",
@@ -415,7 +416,7 @@ SHAPES = (
     Shape(
         name="one request, backends one after the other",
         connections="2",
-        asked="if(i = 0, 1, {n})",
+        request_count="if(i = 0, 1, {n})",
         ends={
             "client_ip": "if(i = 0, '10.1.0.1', '10.3.0.1')",
             "server_ip": "if(i = 0, '10.3.0.1', '10.2.0.1')",
@@ -441,7 +442,7 @@ SHAPES = (
     Shape(
         name="requests at once, each forwarded for one client",
         connections="2",
-        asked="{n}",
+        request_count="{n}",
         ends={
             "client_ip": "if(i = 0, '10.1.0.1', '10.3.0.1')",
             "server_ip": "if(i = 0, '10.3.0.1', '10.2.0.1')",
@@ -456,7 +457,7 @@ SHAPES = (
     Shape(
         name="one long connection with many stalls",
         connections="1",
-        asked="{n}",
+        request_count="{n}",
         stalls="{n}",
         full=500_000,
     ),
@@ -498,7 +499,7 @@ SHAPES = (
             "server_ip": "if(i % 3 = 0, '10.3.0.1', if(i % 3 = 1, '10.2.0.1', address('10.2', i)))",
             "state": "if(i % 3 = 2, 'refused', 'complete')",
         },
-        asked="if(i % 3 = 2, 0, 1)",
+        request_count="if(i % 3 = 2, 0, 1)",
         opened="i // 3 * 9_000_000 + i % 3 * 800_000",
         wait="if(i % 3 = 0, 5_000_000, 1_000_000)",
         each="if(i % 3 = 0, 6_000_000, 2_000_000)",

@@ -10,7 +10,7 @@ from tests.cost.meter import Costs, Metered, counting_lines
 from tests.cost.shapes import SHAPES, Shape, fill
 from tests.cost.test_rows import LITTLE, MOST_GROWTH, SIZE, TIMES
 
-TOLD = (
+NAMES = (
     "plain",
     "a scan of ports",
     "many clients of one server",
@@ -42,7 +42,7 @@ def cost_of(shape: Shape, size: int, folder: Path) -> Costs:
     return costs
 
 
-@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.name in TOLD], ids=lambda shape: shape.name)
+@pytest.mark.parametrize("shape", [shape for shape in SHAPES if shape.name in NAMES], ids=lambda shape: shape.name)
 def test_no_format_grows_faster_than_the_capture(shape: Shape, tmp_path: Path) -> None:
     small, large = (cost_of(shape, size, tmp_path) for size in (SIZE, TIMES * SIZE))
     grown = {

@@ -19,8 +19,8 @@ def test_within_three_percent_is_the_same() -> None:
 
 def test_what_departs_is_said_with_both_numbers() -> None:
     before = {"more": 1_000, "less": 1_000, "gone": 1, "none": 0}
-    said = departures(before, {"more": 1_031, "less": 900, "new": 5, "none": 1})
-    assert said == [
+    lines = departures(before, {"more": 1_031, "less": 900, "new": 5, "none": 1})
+    assert lines == [
         "gone: recorded, and not counted any more",
         "less: 1,000 instructions before, 900 now (-10.0%)",
         "more: 1,000 instructions before, 1,031 now (+3.1%)",
@@ -34,8 +34,8 @@ def test_growth_faster_than_the_capture_is_said() -> None:
     assert too_fast(counts) == []
     shape = next(iter(made_up.SHAPES))
     counts[f"{shape}: {sizes(shape)[1]}"] *= TIMES
-    (said,) = too_fast(counts)
-    assert said.startswith(f"{shape}: 16.00 times the instructions for 4 times as many")
+    (line,) = too_fast(counts)
+    assert line.startswith(f"{shape}: 16.00 times the instructions for 4 times as many")
 
 
 def test_the_record_has_every_capture_of_the_budget(tmp_path: Path) -> None:

@@ -41,10 +41,10 @@ def write(to: Path, ends: tuple[bytes, bytes], requests: list[tuple[int, int, st
     """
     packets: list[tuple[int, bytes]] = []
     for number, (at, lasts_ns, target) in enumerate(requests):
-        asked = f"GET {target} HTTP/1.1\r\nHost: a.example\r\n\r\n".encode()
+        request = f"GET {target} HTTP/1.1\r\nHost: a.example\r\n\r\n".encode()
         answer = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n0123456789"
-        said = (
-            (-3, 0, "S", b""), (-2, 1, "SA", b""), (-1, 0, "A", b""), (0, 0, "PA", asked),
+        sent = (
+            (-3, 0, "S", b""), (-2, 1, "SA", b""), (-1, 0, "A", b""), (0, 0, "PA", request),
             (lasts_ns, 1, "PA", answer), (lasts_ns + 1, 0, "A", b""),
             (lasts_ns + 2, 0, "FA", b""), (lasts_ns + 3, 1, "FA", b""), (lasts_ns + 4, 0, "A", b""),
         )  # fmt: skip
@@ -52,7 +52,7 @@ def write(to: Path, ends: tuple[bytes, bytes], requests: list[tuple[int, int, st
             (1024 + number % 60_000, 80),
             [7, 9] if alike else [1_000 * number + 7 + (ends[0][2] << 28), 2_000 * number + 9 + (ends[0][2] << 27)],
         )
-        for after_ns, sender, flags, data in said[3:] if alike else said:
+        for after_ns, sender, flags, data in sent[3:] if alike else sent:
             tcp = dpkt.tcp.TCP(
                 sport=ports[sender], dport=ports[1 - sender], seq=seqs[sender],
                 ack=seqs[1 - sender] if "A" in flags else 0, flags=sum(_FLAGS[flag] for flag in flags), data=data,

@@ -41,8 +41,8 @@ def opened(case: str) -> Iterator[Trace]:
 
 
 def truth(case: str) -> list[dict[str, Any]]:
-    told: list[dict[str, Any]] = json.loads((CAPTURES / case / "truth.json").read_text())
-    return told
+    lookups: list[dict[str, Any]] = json.loads((CAPTURES / case / "truth.json").read_text())
+    return lookups
 
 
 @every_case
@@ -50,7 +50,7 @@ def test_each_question_is_one_exchange_with_its_answer(case: str) -> None:
     with opened(case) as trace:
         found = trace.sql("""
             SELECT dns_over, protocol, dns_name, dns_type, dns_rcode FROM exchanges ORDER BY request_at""").fetchall()
-    assert found == [(*OVER[case], told["name"], told["type"], told["rcode"]) for told in truth(case)]
+    assert found == [(*OVER[case], lookup["name"], lookup["type"], lookup["rcode"]) for lookup in truth(case)]
 
 
 @every_case
@@ -58,8 +58,8 @@ def test_answers_take_as_long_as_the_client_says(case: str) -> None:
     with opened(case) as trace:
         waits = trace.sql("SELECT wait_ns / 1e6 FROM exchanges ORDER BY request_at").fetchall()
     # Before the first question, the client connects.
-    for (wait,), told in list(zip(waits, truth(case), strict=True))[1:]:
-        assert told["ms"] - WITHIN_MS <= wait <= told["ms"]
+    for (wait,), lookup in list(zip(waits, truth(case), strict=True))[1:]:
+        assert lookup["ms"] - WITHIN_MS <= wait <= lookup["ms"]
 
 
 @pytest.mark.parametrize("case", ["tls", "https", "https-get", "http1", "http1-chunked"])
@@ -77,13 +77,13 @@ def test_tshark_has_the_same_answers_in_the_same_frames(case: str) -> None:
     ]
     # Wireshark has the whole message in the frame of its last byte.
     text = ask([*words, "-T", "fields", *(word for field in fields for word in ("-e", field))])
-    said = [line.split("\t") for line in text.splitlines()]
+    expected = [line.split("\t") for line in text.splitlines()]
     with conchart.read(folder / "input.pcap", keylog=folder / "keys.log", packets=True) as trace:
         found = trace.sql("""
             SELECT frame, dns_name, dns_type, dns_rcode
             FROM exchanges JOIN packets ON packets.stream = exchanges.stream AND packets.seen_at = response_done_at
             ORDER BY frame""").fetchall()
-    assert found == [(int(frame), name, TYPES[kind], int(code)) for frame, name, kind, code in said]
+    assert found == [(int(frame), name, TYPES[kind], int(code)) for frame, name, kind, code in expected]
 
 
 def test_a_slow_answer_over_https_is_found_and_counted_once() -> None:

@@ -23,7 +23,7 @@ H3 = f"{CAPTURES}/http3/caddy"
 MODEM = f"{CAPTURES}/far-away/modem-tls12/input.pcap"
 REFUSED = f"{CAPTURES}/findings/nat-answer-bypass/input.pcap"
 FAULT = f"{CAPTURES}/places/whose-fault-1"
-TOLD: dict[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
+INPUTS: dict[str, tuple[tuple[str, ...], Mapping[str, Any]]] = {
     "plain": ((MODEM,), {}),
     "keys, filter": ((f"{H3}/input.pcap",), {"keylog": f"{H3}/keys.log", "filter": "udp port 443"}),
     "two captures": ((REFUSED, MODEM), {"proxies": [["10.99.2.20"]], "thresholds": {"reuse_least": 2}}),
@@ -47,13 +47,13 @@ def test_rows_add_up_and_the_state_is_that_of_the_screen(case: Path, tmp_path: P
     with conchart.read(capture_of(case), keylog=keys_of(case)) as trace:
         answer = answer_of(trace, tmp_path)
         with report_of(trace) as report:
-            told, waited_ns = report.verdict, report.totals.waited_ns
+            verdict, waited_ns = report.verdict, report.totals.waited_ns
             screen = "\n".join(line.plain for line in first_screen(report, 300, colours=False, options=DrawOptions()))
-    assert (answer["state"], answer["waited_ns"]) == (told.state, waited_ns)
+    assert (answer["state"], answer["waited_ns"]) == (verdict.state, waited_ns)
     assert sum(row["waited_ns"] for row in answer["rows"]) == answer["waited_ns"]
     titles = [row["title"] for row in answer["rows"]]
-    assert all(entry.title in titles for entry in told.entries if entry.kind != "state")
-    assert (answer["sentence"] in screen) == (told.state != "faults")
+    assert all(entry.title in titles for entry in verdict.entries if entry.kind != "state")
+    assert (answer["sentence"] in screen) == (verdict.state != "faults")
 
 
 def run(line: str, capfd: pytest.CaptureFixture[str]) -> tuple[int, str]:
@@ -62,12 +62,12 @@ def run(line: str, capfd: pytest.CaptureFixture[str]) -> tuple[int, str]:
     return int(left.value.code or 0), capfd.readouterr().out
 
 
-@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize("label", INPUTS)
 def test_commands_run_as_they_stand_and_show_the_same(
-    told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    label: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    paths, options = TOLD[told]
+    paths, options = INPUTS[label]
     with conchart.read(*paths, **options) as trace:
         answer = answer_of(trace, tmp_path)
         titles = [title for (title,) in trace.fetch("SELECT title FROM findings WHERE root IS NULL")]
@@ -101,6 +101,6 @@ def test_what_nobody_can_type_is_not_printed(paths: list[str]) -> None:
 
 
 def test_names_and_values_are_quoted() -> None:
-    told = commands(["-a b.pcap"], "-f 'port 1'", keylog=["my keys"], only_findings={"seen-from": "server"})
-    assert told.explain(3) == "conchart explain -f 'port 1' --keylog 'my keys' './-a b.pcap' 3"
-    assert told.findings == "conchart findings -f 'port 1' --keylog 'my keys' --seen-from server './-a b.pcap'"
+    quoted = commands(["-a b.pcap"], "-f 'port 1'", keylog=["my keys"], only_findings={"seen-from": "server"})
+    assert quoted.explain(3) == "conchart explain -f 'port 1' --keylog 'my keys' './-a b.pcap' 3"
+    assert quoted.findings == "conchart findings -f 'port 1' --keylog 'my keys' --seen-from server './-a b.pcap'"

@@ -19,9 +19,9 @@ def test_text_from_captures_moves_no_cursor_and_adds_no_line(trace_of: TellTrace
         print_comparison(compare(trace_of(hostile_story(name)), trace_of(hostile_story(name))), plain_console(sink))
         return sink.getvalue()
 
-    told = printed(text)
-    assert not set(told) & set("\x00\x07\x1b\u202e\u202c\u200b\u2028\u2029")
-    servers = [line for line in told.splitlines() if line.startswith("10.0.0.2:443")]
+    output = printed(text)
+    assert not set(output) & set("\x00\x07\x1b\u202e\u202c\u200b\u2028\u2029")
+    servers = [line for line in output.splitlines() if line.startswith("10.0.0.2:443")]
     assert len(servers) == 1
 
 

@@ -54,7 +54,7 @@ def ns(milliseconds: Decimal | int) -> int:
 def har_agrees(trace: Trace, folder: Path) -> None:
     """Entries are the exchanges of HTTP, with their times."""
     entries = har_of(trace, folder)["entries"]
-    asked = trace.sql(f"SELECT stream, request_frame, request_at FROM exchanges WHERE {HTTP}").fetchall()
+    requests = trace.sql(f"SELECT stream, request_frame, request_at FROM exchanges WHERE {HTTP}").fetchall()
     answered = trace.sql(
         f"""SELECT stream, request_ns, wait_ns, transfer_ns FROM exchanges
         WHERE {HTTP} AND response_at IS NOT NULL"""
@@ -72,8 +72,8 @@ def har_agrees(trace: Trace, folder: Path) -> None:
         for entry in entries
         if entry["timings"]["connect"] == -1
     ]
-    assert len(entries) == len(asked)
-    assert set(started) <= {(stream, frame, format_iso(at)) for stream, frame, at in asked}
+    assert len(entries) == len(requests)
+    assert set(started) <= {(stream, frame, format_iso(at)) for stream, frame, at in requests}
     timed = [
         (int(entry["connection"]), *(ns(entry["timings"][part]) for part in ("send", "wait", "receive")))
         for entry in entries

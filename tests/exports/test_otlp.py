@@ -43,9 +43,9 @@ class Spans:
                 # That of a request may be the client's own, which is not in the capture.
                 assert parent.trace_id == span.trace_id if parent else span.kind == Span.SPAN_KIND_SERVER
         self.exchanges: dict[Exchange, Span] = {
-            (known["conchart.stream"], known["conchart.exchange"]): span
+            (values["conchart.stream"], values["conchart.exchange"]): span
             for span in self.all
-            if span.kind == Span.SPAN_KIND_SERVER and (known := attributes(span))
+            if span.kind == Span.SPAN_KIND_SERVER and (values := attributes(span))
         }
 
     def named(self, name: str) -> list[Span]:
@@ -170,22 +170,22 @@ def test_a_resource_is_the_process_that_owns_the_sockets(tmp_path: Path) -> None
 def test_a_request_that_names_its_span_is_that_spans_child(tmp_path: Path) -> None:
     with conchart.read(ROOT / "captures/traces/ids/input.pcap") as trace:
         request = Spans(trace, tmp_path).request
-        asked = trace.sql(
+        expected = trace.sql(
             "SELECT DISTINCT id[13:], parent_span FROM (SELECT unnest(ids) AS id, parent_span FROM exchanges) "
             "WHERE starts_with(id, 'traceparent:')"
         ).fetchall()
     front = request.resource_spans[0].scope_spans[0].spans
-    told = {(span.trace_id.hex(), span.parent_span_id.hex()) for span in front if span.kind == Span.SPAN_KIND_SERVER}
-    assert len(told) == 128
-    assert told == set(asked)
+    found = {(span.trace_id.hex(), span.parent_span_id.hex()) for span in front if span.kind == Span.SPAN_KIND_SERVER}
+    assert len(found) == 128
+    assert found == set(expected)
 
 
 def test_the_handshakes_of_a_connection_belong_to_its_first_request(story: Trace, tmp_path: Path) -> None:
     spans = Spans(story, tmp_path)
-    asked = spans.exchanges[0, 0]
+    exchange = spans.exchanges[0, 0]
     for name in ("connect", "tls handshake"):
         (span,) = spans.named(name)
-        assert span.parent_span_id == asked.span_id
+        assert span.parent_span_id == exchange.span_id
     assert attributes(spans.named("tls handshake")[0]).items() >= {
         ("tls.protocol.version", "1.2"),
         ("tls.next_protocol", "http/1.1"),
@@ -200,8 +200,8 @@ def test_a_request_tells_what_the_conventions_ask_for(story: Trace, tmp_path: Pa
             target = '/pot?a=b?c', status = 503, status_text = '503', user_agent = 'tea/1'
         """
     )
-    asked = Spans(story, tmp_path).exchanges[0, 0]
-    assert attributes(asked).items() >= {
+    exchange = Spans(story, tmp_path).exchanges[0, 0]
+    assert attributes(exchange).items() >= {
         ("http.request.method", "_OTHER"),
         ("http.request.method_original", "BREW"),
         ("url.scheme", "https"),
@@ -216,7 +216,7 @@ def test_a_request_tells_what_the_conventions_ask_for(story: Trace, tmp_path: Pa
         ("user_agent.original", "tea/1"),
         ("conchart.wireshark", "tcp.stream eq 0"),
     }
-    assert asked.status.code == Status.STATUS_CODE_ERROR
+    assert exchange.status.code == Status.STATUS_CODE_ERROR
 
 
 def test_a_call_of_grpc_tells_what_the_conventions_ask_for(tmp_path: Path) -> None:
@@ -301,8 +301,8 @@ def test_of_a_response_before_the_end_of_its_request_nobody_waited(story: Trace,
     )
     spans = Spans(story, tmp_path)
     assert (spans.took("request"), spans.took("wait"), spans.took("transfer")) == (7, 0, 2)
-    asked = spans.exchanges[0, 0]
-    assert asked.end_time_unix_nano - asked.start_time_unix_nano == 7
+    exchange = spans.exchanges[0, 0]
+    assert exchange.end_time_unix_nano - exchange.start_time_unix_nano == 7
 
 
 def test_the_same_capture_has_the_same_ids_and_another_has_others(story: Trace, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import conchart
 from conchart import CaptureError, Trace, UsageError, _native
 from conchart.labels.phases import PHASES
-from conchart.reading.selection import selection, told_selection
+from conchart.reading.selection import parse_selection, selection
 from tests.conftest import ROOT, is_sample, name_of
 from tests.tshark import ask, needs_tshark
 
@@ -40,10 +40,10 @@ def comments(path: Path) -> dict[int, str]:
 
 
 def annotate(
-    captures: list[tuple[Path, int]], output: Path, said: list[tuple[int, str]], count: int | None = None
+    captures: list[tuple[Path, int]], output: Path, texts: list[tuple[int, str]], count: int | None = None
 ) -> list[tuple[int, int]]:
     """Have the core copy, with these comments."""
-    batches: Iterator[list[tuple[int, str]]] = iter([said[:3], said[3:]] if said else [])
+    batches: Iterator[list[tuple[int, str]]] = iter([texts[:3], texts[3:]] if texts else [])
     return _native.annotate_captures(
         [(str(path), most) for path, most in captures],
         str(output),
@@ -74,39 +74,39 @@ def test_every_packet_is_the_same_and_has_its_number(annotated: Path) -> None:
 @pytest.mark.parametrize("capture", SAMPLE, ids=lambda path: path.parent.name)
 def test_packets_of_all_kinds_of_captures_are_the_same(capture: Path, tmp_path: Path) -> None:
     before = facts(capture)
-    said = [(number, f"said of {number}") for number in range(1, len(before) + 1, 3)]
-    annotate([(capture, len(before))], tmp_path / "out.pcapng", said)
+    texts = [(number, f"said of {number}") for number in range(1, len(before) + 1, 3)]
+    annotate([(capture, len(before))], tmp_path / "out.pcapng", texts)
     assert facts(tmp_path / "out.pcapng") == before
     expected = comments(capture)
-    for number, ours in said:
+    for number, ours in texts:
         expected[number] = ",".join(filter(None, [expected.get(number), ours]))
     assert comments(tmp_path / "out.pcapng") == expected
 
 
 @needs_tshark
 def test_phases_are_told_where_they_begin_and_end(annotated: Path) -> None:
-    said = comments(annotated)
+    texts = comments(annotated)
     with conchart.read(SMALL) as trace:
         phases = trace.sql("SELECT stream, kind, start_frame, end_frame FROM phases").fetchall()
         handshakes = trace.sql("SELECT hello_frame, server_hello_frame, ready_frame FROM handshakes").fetchall()
         found = trace.sql("SELECT finding, unnest(frames) FROM findings").fetchall()
     titles = {phase.name: phase.title for phase in PHASES}
     for stream, kind, start, end in phases:
-        assert f"connection {stream}: " in said[start]
-        assert f"{titles[kind]} begins here" in said[start]
-        assert f"{titles[kind]} ends here: " in said[end]
+        assert f"connection {stream}: " in texts[start]
+        assert f"{titles[kind]} begins here" in texts[start]
+        assert f"{titles[kind]} ends here: " in texts[end]
     assert len(handshakes) == 3
     for hello, server_hello, ready in handshakes:
-        assert "ClientHello" in said[hello]
-        assert "ServerHello (TLSv1.3, TLS_AES_256_GCM_SHA384" in said[server_hello]
-        assert "from here on the client may send its first request: " in said[ready]
+        assert "ClientHello" in texts[hello]
+        assert "ServerHello (TLSv1.3, TLS_AES_256_GCM_SHA384" in texts[server_hello]
+        assert "from here on the client may send its first request: " in texts[ready]
     assert found
     for finding, frame in found:
-        assert f"conchart: finding {finding} (" in said[frame]
-    known = {frame for *_, start, end in phases for frame in (start, end)} | {frame for _, frame in found}
+        assert f"conchart: finding {finding} (" in texts[frame]
+    commented = {frame for *_, start, end in phases for frame in (start, end)} | {frame for _, frame in found}
     with conchart.read(SMALL) as trace:
-        known |= {f for row in trace.sql("SELECT start_frame, end_frame FROM stalls").fetchall() for f in row}
-    assert set(said) == known | {frame for row in handshakes for frame in row}
+        commented |= {f for row in trace.sql("SELECT start_frame, end_frame FROM stalls").fetchall() for f in row}
+    assert set(texts) == commented | {frame for row in handshakes for frame in row}
 
 
 @needs_tshark
@@ -114,9 +114,9 @@ def test_stalls_are_told_where_they_begin_and_end(tmp_path: Path) -> None:
     with conchart.read(CAPTURES / "stalls/rto-tail-server/input.pcap") as trace:
         ((start, end),) = trace.sql("SELECT start_frame, end_frame FROM stalls WHERE kind = 'rto'").fetchall()
         trace.write(tmp_path / "out.pcapng")
-    said = comments(tmp_path / "out.pcapng")
-    assert "stall begins here: " in said[start]
-    assert "stall ends here: lost for " in said[end]
+    texts = comments(tmp_path / "out.pcapng")
+    assert "stall begins here: " in texts[start]
+    assert "stall ends here: lost for " in texts[end]
 
 
 @needs_tshark
@@ -127,13 +127,13 @@ def test_only_packets_that_were_chosen_are_copied_and_comments_stay_with_theirs(
         phases = trace.sql("SELECT start_frame, kind FROM phases").fetchall()
         trace.write(output)
         trace.write(tmp_path / "saved.duckdb")
-    kept = frames(output, "comment")
-    assert len(kept) == selected == 30
+    copied = frames(output, "comment")
+    assert len(copied) == selected == 30
     numbers = {frame["md5_hash"] + frame["time_epoch"]: int(frame["number"]) for frame in facts(SMALL)}
-    said = {numbers[frame["md5_hash"] + frame["time_epoch"]]: frame["comment"] for frame in kept}
+    texts = {numbers[frame["md5_hash"] + frame["time_epoch"]]: frame["comment"] for frame in copied}
     titles = {phase.name: phase.title for phase in PHASES}
     for frame, kind in phases:
-        assert f"{titles[kind]} begins here" in said[frame]
+        assert f"{titles[kind]} begins here" in texts[frame]
     with Trace.load(tmp_path / "saved.duckdb") as again:
         again.write(tmp_path / "again.pcapng")
     assert (tmp_path / "again.pcapng").read_bytes() == output.read_bytes()
@@ -198,12 +198,12 @@ def pcapng(order: str) -> bytes:
 def test_what_a_pcapng_file_had_besides_survives(order: str, tmp_path: Path) -> None:
     capture, output = tmp_path / "in.pcapng", tmp_path / "out.pcapng"
     capture.write_bytes(pcapng(order))
-    said = [(1, "ours"), (1, "and ours"), (2, "second"), (4, "fourth")]
-    assert annotate([(capture, 3)], output, said) == [(3, 61 + 62 + 63 + 15)]
+    texts = [(1, "ours"), (1, "and ours"), (2, "second"), (4, "fourth")]
+    assert annotate([(capture, 3)], output, texts) == [(3, 61 + 62 + 63 + 15)]
     assert facts(output) == facts(capture)
     assert comments(output) == {1: "theirs,ours,and ours", 2: "second", 4: "no end,fourth"}
-    for kept in (b"a program", b"eth9", KEYS, b"__REALTIME_TIMESTAMP=1\n"):
-        assert kept in output.read_bytes()
+    for part in (b"a program", b"eth9", KEYS, b"__REALTIME_TIMESTAMP=1\n"):
+        assert part in output.read_bytes()
     with conchart.read(output) as trace:
         assert trace.sql("SELECT dropped FROM captures").fetchall() == [(7,)]
 
@@ -259,9 +259,9 @@ def test_hostile_text_moves_no_cursor_and_names_stay_out_where_they_are_not_want
 
 
 def refused(write: Callable[[], None]) -> str:
-    with pytest.raises((UsageError, CaptureError)) as told:
+    with pytest.raises((UsageError, CaptureError)) as caught:
         write()
-    return str(told.value)
+    return str(caught.value)
 
 
 def test_what_cannot_be_read_again_is_said(tmp_path: Path) -> None:
@@ -298,4 +298,4 @@ def test_a_choice_of_packets_is_read_as_it_was_written(
     chosen: tuple[str | None, str | None, str | None, int | None],
 ) -> None:
     wanted = selection(*chosen)
-    assert told_selection(str(wanted)) == wanted
+    assert parse_selection(str(wanted)) == wanted

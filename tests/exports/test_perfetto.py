@@ -66,9 +66,9 @@ def events_agree(trace: Trace, folder: Path) -> None:
         ("connection", connections, ("stream",)),
         ("exchange", [row for row in exchanges if row[2] is not None], ("stream", "exchange")),
     ):
-        told = Counter(events.of(category, *keys))
-        expected = Counter((name, events.us(start), end - start, *known) for name, start, end, *known in rows)
-        assert told >= expected if category == "exchange" else told == expected
+        found = Counter(events.of(category, *keys))
+        expected = Counter((name, events.us(start), end - start, *rest) for name, start, end, *rest in rows)
+        assert found >= expected if category == "exchange" else found == expected
     assert sum(event["cat"] == "exchange" for event in events.slices) == len(exchanges)
     for event in events.slices:
         assert abs(event["dur"] * 1000 - event["args"]["duration_ns"]) < 1000
@@ -95,11 +95,11 @@ def events_agree(trace: Trace, folder: Path) -> None:
 
 def test_a_request_of_its_own_has_its_phases_inside(story: Trace, tmp_path: Path) -> None:
     events = Events(story, tmp_path)
-    (asked,) = (event for event in events.slices if event["cat"] == "exchange")
+    (request,) = (event for event in events.slices if event["cat"] == "exchange")
     inside = [
         event["name"]
         for event in events.slices
-        if event["tid"] == asked["tid"] and event["cat"] == "phase" and event["args"].get("exchange") == 0
+        if event["tid"] == request["tid"] and event["cat"] == "phase" and event["args"].get("exchange") == 0
     ]
     assert inside == ["request", "wait", "transfer"]
     assert not events.of("part")

@@ -95,8 +95,8 @@ def test_each_connection_is_a_trace_in_the_form_of_the_draft(case: str, tmp_path
 @pytest.mark.parametrize("case", sorted(set(CASES) - UNCOUNTED))
 def test_the_ends_count_as_many_packets(case: str, tmp_path: Path) -> None:
     """The qlogs of aioquic: the client's packets pass the capture point, which lies beside it."""
-    for trace, told in zip(of_clients(written(case, tmp_path)), truth(case), strict=True):
-        sent = {each["space"]: each["packets"] for each in told.get("sent", []) if each["by"] == "client"}
+    for trace, connection in zip(of_clients(written(case, tmp_path)), truth(case), strict=True):
+        sent = {each["space"]: each["packets"] for each in connection.get("sent", []) if each["by"] == "client"}
         counted = Counter(
             event["data"]["header"]["packet_type"]
             for event in packets(trace)
@@ -118,9 +118,9 @@ def test_what_the_server_lost_is_in_a_trace_of_its_flow(case: str, tmp_path: Pat
         (each["time"], each["name"], each["data"]) for each in packets(server)
     ]
     lost = [event["data"]["header"] for event in server["events"] if event["name"] == "quic:packet_lost"]
-    (told,) = truth(case)
+    (connection,) = truth(case)
     spaces = {"initial": "initial", "handshake": "handshake", "1rtt": "1RTT", "1RTT": "1RTT"}
-    expected = {(spaces[each["space"]], each["number"]) for each in told["lost"] if each["by"] == "server"}
+    expected = {(spaces[each["space"]], each["number"]) for each in connection["lost"] if each["by"] == "server"}
     assert expected <= {(each["packet_type"], each["packet_number"]) for each in lost}
 
 
@@ -215,21 +215,21 @@ def test_tshark_finds_the_same_frames_in_the_same_datagrams_at_the_same_time(cas
     words: list[str | Path] = ["-r", folder / "input.pcap", "-o", f"tls.keylog_file:{folder / 'keys.log'}"]
     fields = ("frame.number", "frame.time_epoch", "quic.packet_number", "quic.frame_type")
     text = ask([*words, "-Y", "quic.frame_type", "-T", "fields", *(word for name in fields for word in ("-e", name))])
-    told = {}
+    theirs = {}
     for line in text.splitlines():
         frame, at, numbers, kinds = line.split("\t")
         types = Counter(FRAME_TYPES[int(kind, 0)] for kind in kinds.split(",") if kind)
-        told[int(frame)] = (Decimal(at) * 1000, [int(number) for number in numbers.split(",")], types)
+        theirs[int(frame)] = (Decimal(at) * 1000, [int(number) for number in numbers.split(",")], types)
     ours: dict[int, tuple[Decimal, list[int], Counter[str]]] = {}
     for trace in of_clients(written(case, tmp_path)):
         for event in packets(trace):
             data = event["data"]
             if "packet_number" not in data["header"]:
                 continue
-            known = ours.setdefault(data["datagram_id"], (event["time"], [], Counter()))
-            known[1].append(data["header"]["packet_number"])
-            known[2].update(frame["frame_type"] for frame in data["frames"])
+            datagram = ours.setdefault(data["datagram_id"], (event["time"], [], Counter()))
+            datagram[1].append(data["header"]["packet_number"])
+            datagram[2].update(frame["frame_type"] for frame in data["frames"])
     # tshark takes each byte of padding for a frame, or a run of them for one, as its version has it.
-    for _, _, types in [*told.values(), *ours.values()]:
+    for _, _, types in [*theirs.values(), *ours.values()]:
         del types["padding"]
-    assert ours == told
+    assert ours == theirs

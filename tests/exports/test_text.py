@@ -72,8 +72,8 @@ def test_each_end_of_a_link_names_the_other(trace_of: TellTrace, proxy_story: St
         "SELECT 1 AS front_stream, 5 AS back_stream, 'client-hello' AS method, 0.99 AS confidence"
     )
     lines = [line.strip() for line in shown(trace, verbose=True).splitlines()]
-    asked, steps = lines[lines.index(next(line for line in lines if "after 0 ns" in line)) + 2 :][:2]
-    assert asked.startswith("~tls → answer")
+    request, steps = lines[lines.index(next(line for line in lines if "after 0 ns" in line)) + 2 :][:2]
+    assert request.startswith("~tls → answer")
     assert steps == (
         "caused tcp.stream eq 3 #0: proxy 1.59 ms, connecting 80.0 µs, request 31.0 µs, backend 19.0 ms, proxy 297 µs "
         "(size, 1.00)"

@@ -12,7 +12,7 @@ OF_A_PRODUCT = re.compile(rf"({'|'.join(map(re.escape, PRODUCTS))})(?: [<>=][^:]
 # What was said by who is at either end of the finding's connections: in responses of the server, in requests of the
 # client, and in responses of the client where it is a proxy, which its own clients get from whatever address it has. A
 # database is known by its protocol.
-SAID = """
+SOFTWARE = """
     WITH ends AS (
         SELECT DISTINCT client_ip, server_ip, server_port
         FROM (SELECT unnest(streams) AS stream FROM findings WHERE number = $number) JOIN connections USING (stream)),
@@ -34,8 +34,8 @@ def test_the_first_change_is_a_products_own_only_where_that_product_is(every_cas
     for number, advice in every_trace.sql("SELECT number, advice FROM findings WHERE advice IS NOT NULL").fetchall():
         if named := OF_A_PRODUCT.match(advice):
             product = named[1].lower()
-            said = [text for (text,) in every_trace.fetch(SAID, {"number": number}) if text]
-            assert any(product in text.lower() for text in said), (advice.split("\n")[0], said)
+            texts = [text for (text,) in every_trace.fetch(SOFTWARE, {"number": number}) if text]
+            assert any(product in text.lower() for text in texts), (advice.split("\n")[0], texts)
             # And the lab did use it: what a proxy hands on from its backend does not tell what the proxy is. Behind
             # captures that are made after a report there is no lab: their servers are what they say.
             if every_case.parent.name == "wild":

@@ -29,8 +29,8 @@ OF_KEEPALIVE = {"server-closes-each-response", "client-no-reuse", "keepalive-idl
 @pytest.mark.parametrize("case", ENDINGS)
 def test_every_request_says_how_it_ended_and_who_ended_it(case: str) -> None:
     with conchart.read(ROOT / "captures" / case / "input.pcap") as trace:
-        told = trace.sql("SELECT outcome, ended_by, count(*) FROM exchanges GROUP BY ALL").fetchall()
-        assert {(outcome, by): count for outcome, by, count in told} == ENDINGS[case]
+        rows = trace.sql("SELECT outcome, ended_by, count(*) FROM exchanges GROUP BY ALL").fetchall()
+        assert {(outcome, by): count for outcome, by, count in rows} == ENDINGS[case]
         # Who broke it off did so after the request, and nobody waits after that.
         assert trace.sql("SELECT count(*) FROM exchanges WHERE ended_at < request_at").fetchall() == [(0,)]
         late = """

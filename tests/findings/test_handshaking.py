@@ -29,7 +29,7 @@ FROM secured WHERE kind = 'full' GROUP BY ALL
 """
 
 
-def told(case: str, finding: str) -> tuple[int, int, str]:
+def found(case: str, finding: str) -> tuple[int, int, str]:
     """Give cost, cost on users' paths and who did it."""
     with conchart.read(CAPTURES / case / "input.pcap") as trace:
         rows = trace.sql("SELECT cost_ns, critical_ns, who FROM findings WHERE finding = ?", [finding]).fetchall()
@@ -41,14 +41,14 @@ def test_a_full_handshake_of_tls12_costs_from_the_end_of_the_servers_flight_to_i
     # Frames 24 to 27, 42 to 45, 60 to 63: ServerHelloDone to NewSessionTicket and Finished; the first visit is free.
     turns_ns = (296_836_996 - 275_229_966) + (572_801_832 - 551_208_923) + (849_374_722 - 827_136_082)
     name = "full-handshakes-never-resumed"
-    assert told(name, name)[:2] == (turns_ns, turns_ns)
+    assert found(name, name)[:2] == (turns_ns, turns_ns)
 
 
 def test_tls12_costs_the_second_round_trip_without_what_the_client_computed_in_it() -> None:
     with conchart.read(CAPTURES / "tls12-where-13-possible" / "input.pcap") as trace:
         # Of each connection: ServerHelloDone, and the Finished of the client and of the server, as the client saw them.
         rows = trace.sql("SELECT server_done_at, client_finished_at, ready_at FROM handshakes").fetchall()
-    cost_ns, critical_ns, who = told("tls12-where-13-possible", "tls12-where-13-possible")
+    cost_ns, critical_ns, who = found("tls12-where-13-possible", "tls12-where-13-possible")
     waits_ns = sum(ready_at - finished_at for _, finished_at, ready_at in rows)
     # The capture point lies a few dozen microseconds from the client's program: that is not its computing.
     assert 0 <= cost_ns - waits_ns <= 300_000
@@ -59,7 +59,7 @@ def test_tls12_costs_the_second_round_trip_without_what_the_client_computed_in_i
 def test_a_hello_retry_request_costs_one_round_trip() -> None:
     # SYN to SYN-ACK and SYN-ACK to ACK, of three connections.
     rtt_ns = (796_471_147 - 776_246_494) + (75_911_345 - 55_695_285) + (354_954_412 - 334_731_953)
-    assert told("hello-retry-request", "hello-retry-request")[:2] == (rtt_ns, rtt_ns)
+    assert found("hello-retry-request", "hello-retry-request")[:2] == (rtt_ns, rtt_ns)
 
 
 def test_a_heavy_chain_costs_the_pause_in_the_flight_and_is_the_root_of_it() -> None:
@@ -84,7 +84,7 @@ def test_a_heavy_chain_costs_the_pause_in_the_flight_and_is_the_root_of_it() -> 
     ("early-data-rejected", "early-data-rejected", "the server: it resumes the session and ignores"),
 ])  # fmt: skip
 def test_it_says_who_declined(case: str, finding: str, who: str) -> None:
-    assert told(case, finding)[2].startswith(who)
+    assert found(case, finding)[2].startswith(who)
 
 
 @pytest.mark.parametrize("case", ["full-handshakes-never-resumed-tls13", "resumption-refused-tls13"])
@@ -92,7 +92,7 @@ def test_a_full_handshake_of_tls13_costs_what_both_ends_compute_more_than_in_a_r
     with conchart.read(CAPTURES / case / "input.pcap") as trace:
         # One packet is the server's whole flight. None resumes: the usual 0.4 ms of either end are taken off.
         rows = trace.sql("SELECT server_compute_ns, client_compute_ns FROM handshakes WHERE stream > 0").fetchall()
-    cost_ns, critical_ns, _ = told(case, case.removesuffix("-tls13"))
+    cost_ns, critical_ns, _ = found(case, case.removesuffix("-tls13"))
     assert cost_ns == critical_ns == sum(ns - 400_000 for row in rows for ns in row)
 
 

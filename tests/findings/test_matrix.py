@@ -25,14 +25,14 @@ NAMES = {name_of(case) for case in (*CASES, *IN_PLACES)}
 def golden() -> dict[str, str]:
     """Give the line of each capture."""
     text = MATRIX.read_text(encoding="utf-8") if MATRIX.exists() else ""
-    return dict(told.split(": ", 1) for told in text.splitlines())
+    return dict(row.split(": ", 1) for row in text.splitlines())
 
 
-def update(case: str, told: str) -> None:
+def update(case: str, findings: str) -> None:
     """Write the line of a capture, beside other processes that write theirs; those of captures that are gone go too."""
     with MATRIX.open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        lines = {name: text for name, text in (golden() | {case: told}).items() if name in NAMES}
+        lines = {name: text for name, text in (golden() | {case: findings}).items() if name in NAMES}
         MATRIX.write_text("".join(f"{name}: {lines[name]}\n" for name in sorted(lines)), encoding="utf-8")
 
 
@@ -115,13 +115,13 @@ def consequences_name_what_is_shown_and_may_cause_them(rows: tuple[Row, ...]) ->
 def causes(name: str) -> set[str]:
     """Give what a finding may be a consequence of, by steps too."""
     by_name = {rule.name: rule for rule in RULES}
-    known: set[str] = set()
+    found: set[str] = set()
     todo = [name]
     while todo:
-        new = set(by_name[todo.pop()].because) - known
-        known |= new
+        new = set(by_name[todo.pop()].because) - found
+        found |= new
         todo += new
-    return known
+    return found
 
 
 def the_worst_come_first_but_for_the_quality_of_the_capture(rows: tuple[Row, ...]) -> None:
@@ -135,7 +135,7 @@ def the_worst_come_first_but_for_the_quality_of_the_capture(rows: tuple[Row, ...
 def texts_name_no_fact_that_is_missing(rows: tuple[Row, ...]) -> None:
     for row in rows:
         # Fields of a filter of MongoDB stand in braces: `find shop.items {sku}`.
-        told = re.sub(r"(\w\.\w+|\$match) \{[^{}]*\}", r"\1", f"{row.evidence} {row.who}")
-        assert not re.search(r"\(not known\)|[{}]", told), row
+        without_conditions = re.sub(r"(\w\.\w+|\$match) \{[^{}]*\}", r"\1", f"{row.evidence} {row.who}")
+        assert not re.search(r"\(not known\)|[{}]", without_conditions), row
         assert row.count >= len(row.streams)
         assert list(row.streams) == sorted(set(row.streams))

@@ -75,8 +75,8 @@ def test_two_milliseconds_out_and_18_back_are_told_only_by_clocks_that_are_right
     folder = CAPTURES / "asymmetric"
     truth = json.loads((folder / "truth.json").read_text())["clocks"]
     files = {}
-    for place, said in truth.items():
-        (piece,) = said["pieces"]
+    for place, clock in truth.items():
+        (piece,) = clock["pieces"]
         files[place] = str(tmp_path / f"{place}.pcap")
         put_right = clocks().make_clock(zero_at=piece["written_at"], offset_ns=piece["true_at"] - piece["written_at"])
         clocks().distort(folder / f"{place}.pcap", Path(files[place]), put_right)

@@ -57,14 +57,14 @@ def test_a_statement_that_is_slow_is_left_to_it_unless_it_is_run_once_in_a_while
 
 def test_commands_behind_one_that_waits_for_an_event_cost_the_time_until_its_answer() -> None:
     with conchart.read(capture("blocking-command")) as trace:
-        told = trace.sql("""
+        rows = trace.sql("""
             SELECT number, method, request_done_at, response_at, rtt_client_ns + rtt_server_ns
             FROM exchanges JOIN connections USING (stream)
             WHERE protocol = 'redis' AND method IN ('GET', 'BLPOP') AND response_at IS NOT NULL ORDER BY number
         """).fetchall()
         found = trace.sql("SELECT count, cost_ns, evidence FROM findings WHERE finding = 'blocking-command'").fetchall()
     costs, free_at = [], 0
-    for _, method, done_at, response_at, rtt_ns in told:
+    for _, method, done_at, response_at, rtt_ns in rows:
         if method == "BLPOP":
             free_at = response_at
         elif free_at - done_at - rtt_ns >= 5_000_000:
@@ -89,7 +89,7 @@ def test_reads_in_a_transaction_are_no_row(tmp_path: Path) -> None:
 
 def test_different_queries_one_after_the_other_save_all_but_the_longest_of_each_row() -> None:
     with conchart.read(capture("serial-queries")) as trace:
-        told = trace.sql("""
+        queries = trace.sql("""
             SELECT front_exchange, exchanges.request_at, exchanges.response_done_at, exchanges.method = 'Execute'
             FROM links JOIN exchanges ON stream = back_stream AND number = back_exchange
             WHERE exchanges.target LIKE 'SELECT % FROM %' AND protocol = 'postgresql' ORDER BY exchanges.request_at
@@ -99,7 +99,7 @@ def test_different_queries_one_after_the_other_save_all_but_the_longest_of_each_
         ).fetchall()
     rows: list[list[int]] = []
     before: tuple[int, int] | None = None
-    for page, request_at, done_at, executed in told:
+    for page, request_at, done_at, executed in queries:
         if before is None or before[0] != page or request_at - before[1] > 5_000_000:
             rows.append([])
         before = page, done_at  # also of a statement that is prepared: it is no query, and no pause
@@ -111,15 +111,15 @@ def test_different_queries_one_after_the_other_save_all_but_the_longest_of_each_
 
 
 def test_fastcgi_gets_advice_about_fastcgi_and_http_about_http() -> None:
-    told = {}
+    advice = {}
     for case in ("fastcgi-no-keepalive", "backend-no-keepalive"):
         with conchart.read(capture(case)) as trace:
-            ((told[case],),) = trace.sql(
+            ((advice[case],),) = trace.sql(
                 "SELECT advice FROM findings WHERE finding = 'backend-no-keepalive'"
             ).fetchall()
-    assert "fastcgi_keep_conn on;" in told["fastcgi-no-keepalive"]
-    assert "proxy_http_version" not in told["fastcgi-no-keepalive"]
-    assert "fastcgi" not in told["backend-no-keepalive"].lower().replace("fastcgi: with fcgi_keep_conn", "")
+    assert "fastcgi_keep_conn on;" in advice["fastcgi-no-keepalive"]
+    assert "proxy_http_version" not in advice["fastcgi-no-keepalive"]
+    assert "fastcgi" not in advice["backend-no-keepalive"].lower().replace("fastcgi: with fcgi_keep_conn", "")
 
 
 def test_a_database_far_away_costs_its_greeting_too() -> None:

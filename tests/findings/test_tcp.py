@@ -55,10 +55,10 @@ def syn_advice(*files: Path) -> str:
 
 def beginning_with(path: Path, other: Path) -> bytes:
     """Give a capture with its packets moved so that it begins when another one does."""
-    told, at = bytearray(path.read_bytes()), 24
-    (first,), (begin,) = struct.unpack_from("<I", told, at), struct.unpack_from("<I", other.read_bytes(), at)
-    while at < len(told):
-        seconds, _, length = struct.unpack_from("<III", told, at)
-        struct.pack_into("<I", told, at, seconds - first + begin)
+    content, at = bytearray(path.read_bytes()), 24
+    (first,), (begin,) = struct.unpack_from("<I", content, at), struct.unpack_from("<I", other.read_bytes(), at)
+    while at < len(content):
+        seconds, _, length = struct.unpack_from("<III", content, at)
+        struct.pack_into("<I", content, at, seconds - first + begin)
         at += 16 + length
-    return bytes(told)
+    return bytes(content)

@@ -16,11 +16,11 @@ MS = 1_000_000
 ])  # fmt: skip
 def test_it_says_who_is_late_and_what_it_costs(case: str, who: str, least_ms: int, most_ms: int) -> None:
     with conchart.read(CAPTURES / case / "input.pcap") as trace:
-        ((told, cost_ns, critical_ns, lanes),) = trace.sql(
+        ((sentence, cost_ns, critical_ns, lanes),) = trace.sql(
             "SELECT who, cost_ns, critical_ns, len(streams) FROM findings WHERE finding = 'slow-tunnel'"
         ).fetchall()
         ((first,),) = trace.sql("SELECT finding FROM findings WHERE because IS NULL AND severity <> 'note'").fetchall()
-    assert told.startswith(who)
+    assert sentence.startswith(who)
     assert least_ms * MS <= cost_ns <= most_ms * MS
     assert (critical_ns, lanes, first) == (cost_ns, 5, "slow-tunnel")
 

@@ -93,10 +93,10 @@ def run(target: Target, program: Path, work: Path, executions: int | None) -> tu
             *(str(folder) for folder in inputs if folder.is_dir()),
         ]
         done = subprocess.run(command, env={**os.environ, "TMPDIR": str(place)}, capture_output=True, check=False)
-    said = done.stderr.decode(errors="replace")
+    output = done.stderr.decode(errors="replace")
 
     def last(pattern: str) -> int:
-        return int((re.findall(pattern, said) or ["0"])[-1])
+        return int((re.findall(pattern, output) or ["0"])[-1])
 
     numbers = (
         last(r"number_of_executed_units:\s+(\d+)"),
@@ -108,9 +108,9 @@ def run(target: Target, program: Path, work: Path, executions: int | None) -> tu
     line = f"{target.name:10}" + "".join(f"{number:>14,}" for number in numbers)
     if done.returncode == 0:
         return line + "    held", True
-    reason = re.search(r"panicked at [^\n]*\n(?:[^\n]*\n){0,4}|ERROR: libFuzzer: [^\n]*", said)
-    kept = re.findall(r"Test unit written to (\S+)", said)
-    return f"{line}    BROKE: {' '.join(kept)}\n{(reason.group() if reason else said[-2000:])[:4000]}", False
+    reason = re.search(r"panicked at [^\n]*\n(?:[^\n]*\n){0,4}|ERROR: libFuzzer: [^\n]*", output)
+    saved = re.findall(r"Test unit written to (\S+)", output)
+    return f"{line}    BROKE: {' '.join(saved)}\n{(reason.group() if reason else output[-2000:])[:4000]}", False
 
 
 def main() -> int:

@@ -38,14 +38,14 @@ class Connection:
     client: bytes
     segments: list[tuple[int, Segment]] = field(default_factory=list)
 
-    def said(self) -> Iterator[tuple[int, bytes]]:
+    def payloads(self) -> Iterator[tuple[int, bytes]]:
         """Give what each side says, every byte once."""
         following: dict[int, int] = {}
         total = 0
         for sender, segment in self.segments:
             begin = (segment.seq + (segment.flags >> 1 & 1)) & 0xFFFF_FFFF
-            known = (following.setdefault(sender, begin) - begin) & 0xFFFF_FFFF
-            fresh = segment.payload[known:] if known < 1 << 31 else segment.payload
+            overlap = (following.setdefault(sender, begin) - begin) & 0xFFFF_FFFF
+            fresh = segment.payload[overlap:] if overlap < 1 << 31 else segment.payload
             if fresh and total < LONGEST_STREAM:
                 following[sender] = (begin + len(segment.payload)) & 0xFFFF_FFFF
                 total += len(fresh)
@@ -87,23 +87,23 @@ def conversations(link: int, captured: list[bytes]) -> list[bytes]:
             continue
         udp = packet[(packet[0] & 15) * 4 :]
         ends = packet[12:16] + udp[:2], packet[16:20] + udp[2:4]
-        client, said = found.setdefault(frozenset(ends), (ends[0], []))
-        said.append(bytes([MICROSECOND_LATER | (ends[0] != client)]) + sized(udp[8:]))
-    return [b"".join(said) for _, said in found.values()]
+        client, datagrams = found.setdefault(frozenset(ends), (ends[0], []))
+        datagrams.append(bytes([MICROSECOND_LATER | (ends[0] != client)]) + sized(udp[8:]))
+    return [b"".join(datagrams) for _, datagrams in found.values()]
 
 
 def connections(link: int, captured: list[bytes]) -> list[Connection]:
     found: dict[frozenset[bytes], Connection] = {}
     for frame in captured:
         if (read := segment(frame[LINK_HEADERS[link] :])) is not None:
-            known = found.setdefault(frozenset(read.ends), Connection(read.ends[0]))
-            known.segments.append((int(read.ends[0] != known.client), read))
+            connection = found.setdefault(frozenset(read.ends), Connection(read.ends[0]))
+            connection.segments.append((int(read.ends[0] != connection.client), read))
     return list(found.values())
 
 
 def talk(connection: Connection, manner: int = MICROSECOND_LATER) -> bytes:
     """Write what both sides say, packet by packet."""
-    return b"".join(bytes([manner | sender]) + sized(said) for sender, said in connection.said())
+    return b"".join(bytes([manner | sender]) + sized(payload) for sender, payload in connection.payloads())
 
 
 def tcp(connection: Connection) -> bytes:
@@ -141,15 +141,15 @@ def write(directory: Path) -> None:
         if link not in LINK_HEADERS:
             continue
         put("pcapng", case, blocks(link, captured))
-        for number, said in enumerate(conversations(link, captured)[:4]):
-            put("datagrams", f"{case}-{number}", said)
+        for number, conversation in enumerate(conversations(link, captured)[:4]):
+            put("datagrams", f"{case}-{number}", conversation)
         for number, connection in enumerate(connections(link, captured)[:4]):
             name = f"{case}-{number}"
             put("tcp", name, tcp(connection))
-            if any(said[:1] == b"\x16" for _, said in connection.said()):
+            if any(payload[:1] == b"\x16" for _, payload in connection.payloads()):
                 put("tls", name, b"\x10" + talk(connection, 3 << 1 | MICROSECOND_LATER))
                 put("tls_keys", name, b"\x01\x10" + sized(log) + talk(connection))
-            elif any(said[:4] == b"PRI " for _, said in connection.said()):
+            elif any(payload[:4] == b"PRI " for _, payload in connection.payloads()):
                 put("http2", name, b"\x50" + talk(connection, 7 << 1 | MICROSECOND_LATER))
             else:
                 put("http1", name, b"\x10" + talk(connection))

@@ -77,7 +77,7 @@ def compare(case: Path) -> Outcome:
     judged = {
         tuple(link[:4]): link[4]
         for link in links
-        if not {link[0], link[2]} & truth.unjudged and (truth.told is None or link[2:4] in truth.told)
+        if not {link[0], link[2]} & truth.unjudged and (truth.attributed is None or link[2:4] in truth.attributed)
     }
     return Outcome(
         made=len(made),

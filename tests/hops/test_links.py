@@ -109,9 +109,9 @@ def replayed(capture: Path, path: Path) -> Path:
     packed = bytearray(capture.read_bytes())
     at = 24
     while at < len(packed):
-        seconds, _, kept, _ = struct.unpack_from("<IIII", packed, at)
+        seconds, _, captured, _ = struct.unpack_from("<IIII", packed, at)
         struct.pack_into("<I", packed, at, seconds + 60)
-        at += 16 + kept
+        at += 16 + captured
     path.write_bytes(packed)
     return path
 
@@ -138,7 +138,7 @@ def test_chains_in_foreign_captures_are_linked() -> None:
     """29 of 30: the other is a connection that one request opens and another one uses."""
     assert CORPUS is not None
     corpus = Path(CORPUS)
-    told: Counter[bool] = Counter()
+    counts: Counter[bool] = Counter()
     for capture in json.loads((corpus / "proxy_chains.json").read_text()):
         with conchart.read(corpus / capture["file"]) as trace:
             links = set(
@@ -154,5 +154,5 @@ def test_chains_in_foreign_captures_are_linked() -> None:
                     """
                 ).fetchall()
             )
-        told.update((chain["front"]["stream"], chain["back"]["stream"]) in links for chain in capture["chains"])
-    assert told == {True: 29, False: 1}
+        counts.update((chain["front"]["stream"], chain["back"]["stream"]) in links for chain in capture["chains"])
+    assert counts == {True: 29, False: 1}

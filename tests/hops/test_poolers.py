@@ -40,12 +40,12 @@ def test_what_a_pooler_sends_by_itself_has_no_link(case: Path) -> None:
 @pytest.mark.parametrize("case", FULL, ids=lambda case: case.name)
 def test_the_wait_for_a_connection_is_what_pgbouncer_counted(case: Path) -> None:
     """It counts the wait of a client's start-up for the first connection, too, which is no statement."""
-    said = re.search(r"waited ([\d.]+) ms", (case / "README.md").read_text())
-    assert said is not None
+    match = re.search(r"waited ([\d.]+) ms", (case / "README.md").read_text())
+    assert match is not None
     with conchart.read(case / "input.pcap") as trace:
         ((pool_ns, unlinked_ns),) = trace.sql("SELECT pool_ns, unlinked_ns FROM splits").fetchall()
-    assert pool_ns / 1e6 <= 1.05 * float(said[1])
-    assert (pool_ns + unlinked_ns) / 1e6 >= 0.95 * float(said[1])
+    assert pool_ns / 1e6 <= 1.05 * float(match[1])
+    assert (pool_ns + unlinked_ns) / 1e6 >= 0.95 * float(match[1])
 
 
 def test_a_pooler_says_what_a_statement_waited_for() -> None:

@@ -40,13 +40,13 @@ def test_every_link_has_both_its_exchanges(case: Path) -> None:
 def test_a_back_exchange_lies_within_its_front_exchange(case: Path) -> None:
     truth, times = read(case)
     for front_stream, front_exchange, back_stream, back_exchange in truth.links:
-        asked_at, answered_at = times[front_stream, front_exchange]
+        request_at, answered_at = times[front_stream, front_exchange]
         began_at, ended_at = times[back_stream, back_exchange]
-        assert asked_at <= began_at
+        assert request_at <= began_at
         assert ended_at <= answered_at
 
 
 def test_an_application_asks_once_twice_or_never() -> None:
     truth, _ = read(CAPTURES / "tiers-beside-16")
-    asked = Counter(link[:2] for link in truth.links)
-    assert set(asked.values()) == {1, 2}
+    counts = Counter(link[:2] for link in truth.links)
+    assert set(counts.values()) == {1, 2}

@@ -38,7 +38,7 @@ class Truth:
     """
     unjudged: set[int] = field(default_factory=set)
     """Streams with such exchanges: of what is linked to them, nobody knows whether it is right."""
-    told: set[tuple[int, int]] | None = None
+    attributed: set[tuple[int, int]] | None = None
     """The only back exchanges of which it is known whose they are; None: of all."""
 
 
@@ -79,15 +79,15 @@ def read_truth(case: Path, trace: conchart.Trace) -> Truth:
     if found and found[0]["front_exchange"].startswith(AT):
         return _at_instants(found, streams, trace)
     ends = [(row, _place(row, "front", streams), _place(row, "back", streams)) for row in found]
-    asked: dict[int, int] = defaultdict(int)
+    request_counts: dict[int, int] = defaultdict(int)
     for _, *places in ends:
         for stream, place in places:
-            asked[stream] = max(asked[stream], place + 1)
+            request_counts[stream] = max(request_counts[stream], place + 1)
 
     def number(stream: int, place: int) -> int | None:
         numbers, counts, inferred = seen.get(stream, ([], [], False))
         # A last request may stay without response, and then without a link.
-        miscounted = inferred and asked[stream] not in counts
+        miscounted = inferred and request_counts[stream] not in counts
         return None if miscounted or place >= len(numbers) else numbers[place]
 
     truth = Truth()
@@ -115,15 +115,15 @@ def _at_instants(
         place = int(row[f"{side}_exchange"].removeprefix(AT))
         return (stream, numbers[place]) if place < len(numbers) else None
 
-    truth = Truth(told=set())
+    truth = Truth(attributed=set())
     for row in found:
         front, back = exchange(row, "front"), exchange(row, "back")
         if front is None or back is None:
             truth.unseen.append(row)
         else:
             truth.links.add((*front, *back))
-    assert truth.told is not None
-    truth.told.update(link[2:] for link in truth.links)
+    assert truth.attributed is not None
+    truth.attributed.update(link[2:] for link in truth.links)
     return truth
 
 

@@ -52,8 +52,8 @@ def _conversation(capacity: int) -> Iterator[str]:
             yield f"instructions {late.hex()}"
         decoder.feed_encoder(late)
         late = b""
-        acknowledged, told = decoder.feed_header(stream, section)
-        assert told == fields
+        acknowledged, decoded = decoder.feed_header(stream, section)
+        assert decoded == fields
         encoder.feed_decoder(acknowledged)
 
 

@@ -32,20 +32,20 @@ def test_tshark_reads_the_same_service_bindings(case: str) -> None:
     fields = ["frame.number", *(f"dns.svcb.{name}" for name in names)]
     words: list[str | Path] = ["-r", capture, "-Y", "dns.svcb.svcpriority", "-T", "fields", "-E", "aggregator=;"]
     lines = ask([*words, *(word for field in fields for word in ("-e", field))]).splitlines()
-    told = {}
+    expected = {}
     for line in lines:
         frame, priority, target, keys, *cells = line.split("\t")
         values = dict(zip(VALUES, cells, strict=True))
-        told[int(frame)] = [f"{priority} {'.' if target == '<Root>' else target}"]
+        expected[int(frame)] = [f"{priority} {'.' if target == '<Root>' else target}"]
         for key in keys.split(";") if keys else []:
             name = KEYS[int(key)]
             value = values.get(name, "").replace(";", ",")
             if name == "mandatory":
                 value = ",".join(KEYS[int(one)] for one in value.split(","))
-            told[int(frame)].append(f"{name}={value}" if value else name)
+            expected[int(frame)].append(f"{name}={value}" if value else name)
     with conchart.read(capture) as trace:
         ours = trace.sql("SELECT response_frame, alternatives FROM exchanges WHERE method = 'HTTPS'").fetchall()
-    assert {frame: " ".join(words) for frame, words in told.items()} == {frame: each for frame, (each,) in ours}
+    assert {frame: " ".join(words) for frame, words in expected.items()} == {frame: each for frame, (each,) in ours}
 
 
 def test_alt_svc_is_read_where_there_are_keys_and_nowhere_else() -> None:
@@ -64,8 +64,8 @@ def test_altsvc_frames_are_those_of_tshark_and_belong_to_the_next_response() -> 
     words: list[str | Path] = ["-r", case / "input.pcap", "-o", f"tls.keylog_file:{case / 'keys.log'}"]
     fields = ("tcp.stream", "http2.altsvc.origin", "http2.altsvc.field_value")
     lines = ask([*words, "-Y", "http2.type == 10", "-T", "fields", *(word for it in fields for word in ("-e", it))])
-    told = [tuple(line.split("\t")) for line in lines.splitlines()]
-    assert {origin for _, origin, _ in told} == {"https://shop.example", ""}
+    expected = [tuple(line.split("\t")) for line in lines.splitlines()]
+    assert {origin for _, origin, _ in expected} == {"https://shop.example", ""}
     with conchart.read(case / "input.pcap", keylog=case / "keys.log") as trace:
         ours = trace.sql("""
             SELECT transport_stream::VARCHAR, unnest(alternatives)
@@ -74,7 +74,7 @@ def test_altsvc_frames_are_those_of_tshark_and_belong_to_the_next_response() -> 
             SELECT count, cost_ns, streams FROM findings WHERE finding = 'h3-not-used'""").fetchall()
         _, *later = trace.sql("""
             SELECT stream, ack_at - syn_at FROM connections WHERE transport = 'tcp' ORDER BY syn_at""").fetchall()
-    assert ours == [(stream, value) for stream, _, value in told]
+    assert ours == [(stream, value) for stream, _, value in expected]
     assert len(ours) == 10
     # The first connection told the client; each later one costs its round trip.
     assert (count, sorted(streams)) == (4, sorted(stream for stream, _ in later))
@@ -112,7 +112,7 @@ def test_an_offer_that_is_not_used_costs_a_round_trip_a_connection() -> None:
 )
 def test_tickets_allow_early_data_and_who_does_not_use_it_is_told(case: str, allowed: list[bool], unused: int) -> None:
     with opened(case) as trace:
-        told = trace.sql("SELECT early_data_allowed FROM handshakes ORDER BY stream").fetchall()
+        rows = trace.sql("SELECT early_data_allowed FROM handshakes ORDER BY stream").fetchall()
         counts = trace.sql("SELECT count FROM findings WHERE finding = '0rtt-unused'").fetchall()
-    assert [each for (each,) in told] == allowed
+    assert [each for (each,) in rows] == allowed
     assert counts == ([(unused,)] if unused else [])

@@ -42,7 +42,7 @@ ASTRAY = {("rebind-caddy", "/wait-5/bytes-30000"): 200}
 SKIPS = {"chromium", "chromium-far", "rounds"}
 UNLOGGED = {("chromium-far", 0, "client", "initial", 3)}
 """Chromium sent its ClientHello again, and says so of one packet of two."""
-NOT_TOLD = {
+UNCOMPARED = {
     ("early-refused", "client", "0RTT"),
     ("flight-lost", "client", "initial"),
     ("flight-lost", "server", "initial"),
@@ -132,7 +132,7 @@ def test_lost_packets_are_exactly_those_that_each_end_took_for_lost(case: str) -
         (stream, lost["by"], SPACES[lost.get("space", "initial")], lost["number"])
         for stream, connection in enumerate(truth(case))
         for lost in connection["lost"]
-        if (case, lost["by"], lost.get("space")) not in NOT_TOLD
+        if (case, lost["by"], lost.get("space")) not in UNCOMPARED
     )
     assert [lost for lost in found if (case, *lost) not in UNLOGGED] == logged
     assert needless == [(0,)]
@@ -159,9 +159,9 @@ def test_tshark_sees_requests_and_answers_begin_in_the_same_frames(case: str) ->
         frame, port, ids, offsets = (cell.split(",") for cell in line.split("\t"))
         part = "request" if port[0] == "443" else "response"
         # A frame without an offset begins its stream; tshark lists the offsets of the others alone.
-        told = iter(offsets) if len(offsets) == len(ids) else None
+        listed = iter(offsets) if len(offsets) == len(ids) else None
         for stream in ids:
-            offset = next(told, "0") if told else "0"
+            offset = next(listed, "0") if listed else "0"
             key = (part, stream, connection)
             if int(stream) % 4 == 0 and offset in ("0", "") and key not in seen:
                 seen.add(key)

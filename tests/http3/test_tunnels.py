@@ -19,7 +19,7 @@ def rows(question: str) -> list[tuple[Any, ...]]:
 
 
 def test_the_client_counts_the_same() -> None:
-    told = json.loads((FOLDER / "tunnels.json").read_text())
+    expected = json.loads((FOLDER / "tunnels.json").read_text())
     counted = rows(
         """
         SELECT tunnel, status, tunnel_bytes_client, tunnel_bytes_server, tunnel_datagrams_client,
@@ -27,10 +27,10 @@ def test_the_client_counts_the_same() -> None:
         FROM exchanges WHERE tunnel IS NOT NULL ORDER BY number"""
     )
     names = ("tunnel", "status", "sent_bytes", "got_bytes", "sent_datagrams", "got_datagrams")
-    assert counted == [tuple(each[name] for name in names) for each in told]
+    assert counted == [tuple(each[name] for name in names) for each in expected]
     assert [kind for kind, *_ in counted] == ["connect-udp", "webtransport", "websocket", "connect-udp"]
     # One HTTP datagram of the client came in a capsule.
-    sums = [sum(each[name] for each in told) for name in ("sent_datagrams", "got_datagrams")]
+    sums = [sum(each[name] for each in expected) for name in ("sent_datagrams", "got_datagrams")]
     assert rows("SELECT datagrams_client, datagrams_server FROM connections") == [(sums[0] - 1, sums[1])]
 
 
@@ -41,8 +41,8 @@ def test_the_wait_ends_with_the_answer_and_the_open_tunnel_is_idle() -> None:
         SELECT method, status, request_ns, wait_ns, transfer_ns, tunnel_done_at = response_at, tunnel_done_at IS NULL
         FROM exchanges ORDER BY number"""
     )
-    for method, status, asked, wait, transfer, is_open, is_none in found:
-        assert asked == 0, "a request ends with its head"
+    for method, status, request_ns, wait, transfer, is_open, is_none in found:
+        assert request_ns == 0, "a request ends with its head"
         assert (50 if method == "CONNECT" else 70) * MS <= wait < 80 * MS
         assert is_none == (method == "GET" or status == 403)
         assert is_none or (is_open and transfer > 40 * MS)
@@ -69,19 +69,19 @@ def test_tshark_sees_as_many_datagram_frames() -> None:
 def test_the_terminal_and_explain_tell_of_them(tmp_path: Path) -> None:
     with conchart.read(FOLDER / "input.pcap", keylog=FOLDER / "keys.log", packets=True) as trace:
         trace.write(tmp_path / "out.txt", options=conchart.DrawOptions(verbose=True))
-    told = (tmp_path / "out.txt").read_text()
-    assert "tunnel connect-udp, open after 55.0 ms: 1.57 kB of the client (6 datagrams), 1.51 kB of the server" in told
-    assert "tunnel connect-udp, not opened" in told
+    text = (tmp_path / "out.txt").read_text()
+    assert "tunnel connect-udp, open after 55.0 ms: 1.57 kB of the client (6 datagrams), 1.51 kB of the server" in text
+    assert "tunnel connect-udp, not opened" in text
 
 
 def test_messages_of_a_websocket_are_those_that_its_ends_exchanged() -> None:
-    said = rows("""
+    messages = rows("""
         SELECT tunnel, sender, sent.kind, list(bytes ORDER BY sent.number), bool_and(end_at >= start_at)
         FROM exchange_messages AS sent JOIN exchanges
             ON exchanges.stream = sent.stream AND exchanges.number = exchange
         GROUP BY ALL ORDER BY ALL""")
     texts = [50, 100, 150, 200]
-    assert said == [
+    assert messages == [
         ("websocket", side, kind, lengths, True)
         for side in ("client", "server")
         for kind, lengths in (("close", [2]), ("text", texts))

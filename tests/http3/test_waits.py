@@ -71,7 +71,7 @@ def test_each_move_is_a_row(case: str, keys: bool) -> None:
             SELECT old_ip = new_ip, old_port, new_port, answered_at - moved_at, challenge_at IS NOT NULL,
                 response_at > challenge_at
             FROM client_moves ORDER BY moved_at""").fetchall()
-        asked = trace.sql(f"""
+        counted = trace.sql(f"""
             SELECT count(DISTINCT frame) FROM client_moves JOIN exchanges USING (stream)
             WHERE request_at - moved_at BETWEEN 0 AND {MS}""").fetchall()
     waited_for = rows[: MOVES[case]]
@@ -86,7 +86,7 @@ def test_each_move_is_a_row(case: str, keys: bool) -> None:
         assert all(answer < 100 * MS for *_, answer, _, _ in waited_for)
         assert {tuple(row[4:]) for row in waited_for} == {(True, True) if keys else (False, None)}
     if keys:
-        assert asked == [(MOVES[case],)]
+        assert counted == [(MOVES[case],)]
 
 
 @pytest.mark.parametrize("case", WAITS)

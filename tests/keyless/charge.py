@@ -106,13 +106,13 @@ def without_secrets(capture: Path, folder: Path) -> Path:
         content = gzip.decompress(content)
     if not content.startswith(SECTION):
         return capture
-    copy, order, kept, at = folder / "sealed.pcapng", "<", [], 0
+    copy, order, blocks, at = folder / "sealed.pcapng", "<", [], 0
     while at + 12 <= len(content):
         if content[at : at + 4] == SECTION:
             order = "<" if content[at + 8 : at + 12] == LITTLE_ENDIAN else ">"
         kind, length = struct.unpack_from(f"{order}II", content, at)
         if kind != SECRETS:
-            kept.append(content[at : at + length])
+            blocks.append(content[at : at + length])
         at += length
-    copy.write_bytes(b"".join(kept))
+    copy.write_bytes(b"".join(blocks))
     return copy

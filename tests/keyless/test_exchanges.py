@@ -72,7 +72,7 @@ def test_many_stacks_are_captured() -> None:
     assert words >= {"openssl", "curl", "gnutls", "go", "rustls", "java", "chromium", "python"}
 
 
-def asked(readme: Path) -> int:
+def request_count(readme: Path) -> int:
     """Count the requests that the commands of a case make."""
     text = readme.read_text(encoding="utf-8")
     commands = [shlex.split(line) for line in re.findall(r"^    (\S.*)$", text, flags=re.MULTILINE)]
@@ -96,7 +96,7 @@ def asked(readme: Path) -> int:
 def test_every_request_of_the_commands_is_an_exchange_or_skipped(capture: Path) -> None:
     truth = truths()[capture]
     skips = sum(each.reason == UNANSWERED for each in truth.skipped)
-    assert len(truth.exchanges) + skips == asked(capture.with_name("README.md"))
+    assert len(truth.exchanges) + skips == request_count(capture.with_name("README.md"))
 
 
 @needs_tshark

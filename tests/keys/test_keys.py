@@ -87,14 +87,14 @@ def requests(trace: Trace) -> list[tuple[object, ...]]:
     ).fetchall()
 
 
-SAID = [("GET", "shop.example", "/cart?item=7", 404, len(REQUEST), len(RESPONSE), False)] * 2
+EXPECTED = [("GET", "shop.example", "/cart?item=7", 404, len(REQUEST), len(RESPONSE), False)] * 2
 
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_tls12_is_read_whatever_the_suite(make: Make, suite: str) -> None:
     made = make(ssl.TLSVersion.TLSv1_2, f"{suite}:@SECLEVEL=0")
     with conchart.read(made.path, keylog=made.key_log) as trace:
-        assert requests(trace) == SAID
+        assert requests(trace) == EXPECTED
         assert trace.sql("SELECT app, keys FROM connections JOIN handshakes USING (stream)").fetchall() == [
             ("http/1.1", "all")
         ]
@@ -103,7 +103,7 @@ def test_tls12_is_read_whatever_the_suite(make: Make, suite: str) -> None:
 def test_tls13_is_read_and_its_handshake_exact(make: Make) -> None:
     made = make()
     with conchart.read(made.path, keylog=[made.key_log]) as trace:
-        assert requests(trace) == SAID
+        assert requests(trace) == EXPECTED
         assert trace.sql("SELECT keys, alpn, client_auth, certificates, inferred FROM handshakes").fetchall() == [
             ("all", "http/1.1", False, 1, False)
         ]
@@ -144,14 +144,14 @@ def test_a_renegotiation_is_read_like_a_handshake_in_clear() -> None:
     columns = "hello_at, server_hello_at, server_done_at, complete_at, version, cipher, sni, kind, client_auth, keys"
     query = f"SELECT {columns} FROM handshakes WHERE number = 1"
     with conchart.read(case / "input.pcap", keylog=case / "keys.log") as trace:
-        (known,) = trace.sql(query).fetchall()
+        (opened,) = trace.sql(query).fetchall()
     with conchart.read(case / "input.pcap") as trace:
         (hidden,) = trace.sql(query).fetchall()
     start, at = 1_795_233_693_000_000_000, (232_339_180, 256_286_490, 256_321_187, 286_936_742)
-    assert known[:4] == tuple(start + each for each in at)
+    assert opened[:4] == tuple(start + each for each in at)
     suite = "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"
-    assert known[4:] == ("TLSv1.2", suite, "shop.example", "full", True, "all")
-    assert hidden == (known[0], None, None, known[3], None, None, None, None, None, None)
+    assert opened[4:] == ("TLSv1.2", suite, "shop.example", "full", True, "all")
+    assert hidden == (opened[0], None, None, opened[3], None, None, None, None, None, None)
 
 
 @pytest.mark.parametrize("side", ["CLIENT", "SERVER"])
@@ -180,7 +180,7 @@ def test_secrets_in_a_pcapng_file_are_used_wherever_they_stand(make: Make, last:
     inside = made.path.with_suffix(".pcapng")
     inside.write_bytes(with_secrets(made, last=last))
     with conchart.read(inside) as trace:
-        assert requests(trace) == SAID
+        assert requests(trace) == EXPECTED
         assert trace.sql("SELECT notes FROM captures").fetchall() == [([],)]
 
 
@@ -207,7 +207,7 @@ def test_a_file_is_read_once_more_only_for_a_secret_that_is_not_known(
     before = read()
     with conchart.read(path) as trace:
         taken = read() - before
-        assert set(SAID).issubset(requests(trace)) == (tls and secrets)
+        assert set(EXPECTED).issubset(requests(trace)) == (tls and secrets)
     assert round(taken / path.stat().st_size, 1) == times
 
 
@@ -222,7 +222,7 @@ def test_a_compressed_file_is_read_once_so_late_secrets_are_reported(make: Make,
             assert "TLS secrets follow this packet" in notes[0]
             assert requests(trace)[0][0] is None
         else:
-            assert (notes, requests(trace)) == ([], SAID)
+            assert (notes, requests(trace)) == ([], EXPECTED)
 
 
 def test_a_key_log_without_secrets_is_an_error(make: Make, tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ def test_malformed_lines_are_named_by_number_only(make: Make) -> None:
         assert len(notes) == 1
         assert "line 1 is not 'LABEL CLIENT_RANDOM SECRET', nor are 1 others" in notes[0]
         assert "sesame" not in notes[0]
-        assert requests(trace) == SAID
+        assert requests(trace) == EXPECTED
 
 
 def test_secrets_leave_no_trace_in_what_is_written(make: Make, tmp_path: Path) -> None:
@@ -319,13 +319,13 @@ REAL = {
 @pytest.mark.parametrize("name", REAL)
 def test_real_captures_are_opened(name: str) -> None:
     path = Path(CORPUS or "") / name
-    opened, said = REAL[name]
+    opened, expected = REAL[name]
     with conchart.read(path, keylog=f"{path}.keylog") as trace:
         assert trace.sql("SELECT count(*) FROM handshakes WHERE keys = 'all'").fetchall() == [(opened,)]
         found = trace.sql(
-            "SELECT concat_ws(' ', method, status) AS said FROM exchanges WHERE protocol LIKE 'http/1%' ORDER BY said"
+            "SELECT concat_ws(' ', method, status) AS text FROM exchanges WHERE protocol LIKE 'http/1%' ORDER BY text"
         ).fetchall()
-        assert [row[0] for row in found] == said
+        assert [row[0] for row in found] == expected
         off = trace.sql("""
             SELECT stream FROM connections JOIN phases USING (stream) GROUP BY stream, opened_at, closed_at
             HAVING sum(end_at - start_at) <> closed_at - opened_at

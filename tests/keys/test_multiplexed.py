@@ -30,9 +30,9 @@ def messages(case: Path) -> dict[str, list[str]]:
 @needs_tshark
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_tshark_reads_the_same_requests_and_responses(case: Path) -> None:
-    said = messages(case)
+    expected = messages(case)
     with conchart.read(case / "input.pcap", keylog=case / "keys.log") as trace:
         rows = trace.sql("SELECT method, target, CAST(status AS text) FROM exchanges WHERE protocol = 'h2'").fetchall()
-    asked = zip(said["method"], said["path"], strict=True)
-    assert sorted(asked) == sorted((method, target) for method, target, _ in rows)
-    assert sorted(said["status"]) == sorted(status for *_, status in rows)
+    requests = zip(expected["method"], expected["path"], strict=True)
+    assert sorted(requests) == sorted((method, target) for method, target, _ in rows)
+    assert sorted(expected["status"]) == sorted(status for *_, status in rows)

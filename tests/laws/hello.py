@@ -190,18 +190,18 @@ def _tls13(tls: Tls) -> list[Message]:
     """RFC 8446 section 2, with the dummy ChangeCipherSpec records of appendix D.4."""
     change = record(CCS, b"\1")
     early = record(APPLICATION, filler(120, ("early", tls.seed))) if tls.kind == "psk-0rtt" else b""
-    said: list[Message] = [("client", record(HANDSHAKE, client_hello(tls), 0x0301) + early)]
+    messages: list[Message] = [("client", record(HANDSHAKE, client_hello(tls), 0x0301) + early)]
     if tls.retry:
-        said.append(("server", record(HANDSHAKE, server_hello(tls, retry=True)) + change))
-        said.append(("client", change + record(HANDSHAKE, client_hello(tls, second=True))))
+        messages.append(("server", record(HANDSHAKE, server_hello(tls, retry=True)) + change))
+        messages.append(("client", change + record(HANDSHAKE, client_hello(tls, second=True))))
     lengths = [23, 53] if tls.kind != "full" else [23, tls.certificate_bytes + 25, 281, 53]
     flight = record(HANDSHAKE, server_hello(tls)) + (b"" if tls.retry else change)
     flight += b"".join(record(APPLICATION, filler(size, (tls.seed, size))) for size in lengths)
     end_of_early = record(APPLICATION, filler(21, ("end of early data", tls.seed))) if early else b""
     finished = record(APPLICATION, filler(53, ("client finished", tls.seed)))
-    said.append(("server", flight))
-    said.append(("client", (b"" if tls.retry else change) + end_of_early + finished))
+    messages.append(("server", flight))
+    messages.append(("client", (b"" if tls.retry else change) + end_of_early + finished))
     if tls.tickets:
         tickets = (record(APPLICATION, filler(250, ("ticket", tls.seed, number))) for number in range(tls.tickets))
-        said.append(("server", b"".join(tickets)))
-    return said
+        messages.append(("server", b"".join(tickets)))
+    return messages

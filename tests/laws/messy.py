@@ -4,7 +4,7 @@ In: our captures. Out: captures of which a law knows what must not change (metam
 conchart finds in them, as values that can be compared.
 
     capture = read(ROOT / "captures/findings/slow-server/input.pcap")
-    with told(beside(capture, logins(capture))) as trace: ...
+    with read_by_conchart(beside(capture, logins(capture))) as trace: ...
 """
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ def read(path: Path) -> Capture:
     (link,) = struct.unpack_from(f"{order}I", data, 20)
     frames, place = [], 24
     while place + 16 <= len(data):
-        seconds, rest, kept, length = struct.unpack_from(f"{order}4I", data, place)
-        frames.append(Frame(seconds * SECOND + rest * unit_ns, data[place + 16 : place + 16 + kept], length))
-        place += 16 + kept
+        seconds, rest, captured, length = struct.unpack_from(f"{order}4I", data, place)
+        frames.append(Frame(seconds * SECOND + rest * unit_ns, data[place + 16 : place + 16 + captured], length))
+        place += 16 + captured
     return Capture(link & 0xFFFF, tuple(frames))
 
 
@@ -130,12 +130,12 @@ def _read_blocks(data: bytes) -> Capture:
         kind, size = struct.unpack_from(f"{order}II", data, place)
         if kind == 1:
             links.add(struct.unpack_from(f"{order}H", data, place + 8)[0])
-            told = re.search(struct.pack(f"{order}HH", 9, 1) + b"(.)", data[place + 16 : place + size], re.DOTALL)
-            units.append(10 ** (9 - (told[1][0] if told else 6)))
+            resolution = re.search(struct.pack(f"{order}HH", 9, 1) + b"(.)", data[place + 16 : place + size], re.DOTALL)
+            units.append(10 ** (9 - (resolution[1][0] if resolution else 6)))
         elif kind == 6:
-            interface, high, low, kept, length = struct.unpack_from(f"{order}5I", data, place + 8)
+            interface, high, low, captured, length = struct.unpack_from(f"{order}5I", data, place + 8)
             at = (high << 32 | low) * units[interface]
-            frames.append(Frame(at, data[place + 28 : place + 28 + kept], length))
+            frames.append(Frame(at, data[place + 28 : place + 28 + captured], length))
         place += size
     (link,) = links
     return Capture(link, tuple(frames))
@@ -154,7 +154,7 @@ def write(capture: Capture, path: Path) -> Path:
 
 
 @contextmanager
-def told(capture: Capture, **options: Any) -> Iterator[Trace]:  # noqa: ANN401  (those of ``conchart.read``)
+def read_by_conchart(capture: Capture, **options: Any) -> Iterator[Trace]:  # noqa: ANN401  (those of ``conchart.read``)
     """Let conchart read a capture."""
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -243,9 +243,9 @@ def ends(link: int, data: bytes) -> Ends | None:
 
 def hosts(capture: Capture) -> list[str]:
     """Give the addresses of a capture's hosts, sorted: of those that speak TCP, or UDP where nobody does."""
-    told = [found for frame in capture.frames if (found := ends(capture.link, frame.data))]
-    of_tcp = {address for found in told if found.flags for address in (found.source, found.destination)}
-    return sorted(of_tcp or {address for found in told for address in (found.source, found.destination)})
+    packets = [found for frame in capture.frames if (found := ends(capture.link, frame.data))]
+    of_tcp = {address for found in packets if found.flags for address in (found.source, found.destination)}
+    return sorted(of_tcp or {address for found in packets for address in (found.source, found.destination)})
 
 
 # --- transformations
@@ -270,8 +270,10 @@ def moved(capture: Capture, ns: int) -> Capture:
 
 def without_syn(capture: Capture) -> Capture:
     """Leave out all packets with SYN: every connection was open when the capture began."""
-    kept = (frame for frame in capture.frames if not (found := ends(capture.link, frame.data)) or not found.flags & SYN)
-    return replace(capture, frames=tuple(kept))
+    remaining = (
+        frame for frame in capture.frames if not (found := ends(capture.link, frame.data)) or not found.flags & SYN
+    )
+    return replace(capture, frames=tuple(remaining))
 
 
 def since(capture: Capture, at: int) -> Capture:
@@ -324,9 +326,9 @@ def renumbered(
         address: Gives another address of the same length; no two hosts get the same one.
         port: Gives another port of the same number of digits.
     """
-    known = {name: address(name) for name in _addresses(capture)}
-    texts = {old.encode(): new.encode() for old, new in known.items()}
-    packed = {ipaddress.ip_address(old).packed: ipaddress.ip_address(new).packed for old, new in known.items()}
+    replacements = {name: address(name) for name in _addresses(capture)}
+    texts = {old.encode(): new.encode() for old, new in replacements.items()}
+    packed = {ipaddress.ip_address(old).packed: ipaddress.ip_address(new).packed for old, new in replacements.items()}
     # Longer ones first: an address may begin like another one.
     written = re.compile(
         b"|".join(rb"(?<![\d.])" + re.escape(old) + rb"(?!\.?\d)" for old in sorted(texts, key=len, reverse=True))
@@ -344,7 +346,7 @@ def renumbered(
         ports = struct.unpack_from(">HH", data, place.transport)
         struct.pack_into(">HH", data, place.transport, *map(port, ports))
         start = place.transport + (8 if place.protocol == UDP else (data[place.transport + 12] >> 4) * 4)
-        data[start:] = written.sub(lambda told: (texts | packed)[told[0]], bytes(data[start:]))
+        data[start:] = written.sub(lambda match: (texts | packed)[match[0]], bytes(data[start:]))
         return replace(frame, data=bytes(data))
 
     return replace(capture, frames=tuple(map(change, capture.frames)))
@@ -367,8 +369,8 @@ def with_other_cards(capture: Capture) -> Capture:
 
 
 def _addresses(capture: Capture) -> set[str]:
-    told = (ends(capture.link, frame.data) for frame in capture.frames)
-    return {address for found in told if found for address in (found.source, found.destination)}
+    packets = (ends(capture.link, frame.data) for frame in capture.frames)
+    return {address for found in packets if found for address in (found.source, found.destination)}
 
 
 def _ours(capture: Capture) -> set[str]:
@@ -462,7 +464,7 @@ def _response(size: int) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % size + b"m" * size
 
 
-def _asked_evenly(
+def _regular_requests(
     capture: Capture, server: tuple[str, int], client: tuple[str, int], *, path: str, size: int, takes_ns: int
 ) -> list[Packet]:
     """Somebody asks the same at equal intervals, each time on another connection, while the capture lasts."""
@@ -492,7 +494,7 @@ def _asked_evenly(
 def scrapes(capture: Capture) -> list[Packet]:
     """Prometheus asks an exporter on every host."""
     return together(
-        _asked_evenly(
+        _regular_requests(
             capture,
             (host, 9100),
             (_stranger(host, 200), 41_000 + 10 * number),
@@ -507,7 +509,7 @@ def scrapes(capture: Capture) -> list[Packet]:
 def health_checks(capture: Capture) -> list[Packet]:
     """A load balancer elsewhere asks every host how it is, at a port of its own."""
     return together(
-        _asked_evenly(
+        _regular_requests(
             capture,
             (host, 8086),
             (_stranger(host, 210), 43_000 + 10 * number),
@@ -522,7 +524,7 @@ def health_checks(capture: Capture) -> list[Packet]:
 def to_themselves(capture: Capture) -> list[Packet]:
     """A program asks another one on the same host, by the host's own address: only the capturing host sees its own."""
     host = min(_ours(capture) or hosts(capture))
-    return _asked_evenly(capture, (host, 9901), (host, 45_000), path="/ready", size=20, takes_ns=MS)
+    return _regular_requests(capture, (host, 9901), (host, 45_000), path="/ready", size=20, takes_ns=MS)
 
 
 def lookups(capture: Capture) -> list[Packet]:
@@ -530,13 +532,13 @@ def lookups(capture: Capture) -> list[Packet]:
     crafted = []
     for number, host in enumerate(hosts(capture)):
         resolver = _stranger(host, 53)
-        asked_at = capture.first_at - AHEAD_NS + (capture.last_at - capture.first_at) // 2 + number * MS
+        query_at = capture.first_at - AHEAD_NS + (capture.last_at - capture.first_at) // 2 + number * MS
         name = b"\x04time\x07example\0"
         query = struct.pack(">6H", 700 + number, 0x0100, 1, 0, 0, 0) + name + struct.pack(">HH", 1, 1)
         answer = struct.pack(">6H", 700 + number, 0x8180, 1, 1, 0, 0) + query[12:]
         answer += struct.pack(">HHHIH", 0xC00C, 1, 1, 300, 4) + bytes([203, 0, 113, 7])
         client, server = (host, 47_000 + number), (resolver, 53)
-        crafted += [_udp(asked_at, client, server, query), _udp(asked_at + 2 * MS, server, client, answer)]
+        crafted += [_udp(query_at, client, server, query), _udp(query_at + 2 * MS, server, client, answer)]
     return sorted(crafted, key=lambda packet: packet.at)
 
 

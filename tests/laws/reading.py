@@ -103,8 +103,8 @@ def read(*paths: Path) -> Tables:
         rows: list[Row] = getattr(tables, table)
         rows += [
             {
-                name: known[value] if known else value
-                for name, known, value in zip(relation.columns, words, row, strict=True)
+                name: texts[value] if texts else value
+                for name, texts, value in zip(relation.columns, words, row, strict=True)
             }
             for row in relation.fetchall()
         ]

@@ -145,9 +145,9 @@ def opaque_conversations(draw: st.DrawFn) -> Conversation:
     talk = draw(talks(port=9_999))
     talk.sees_open = draw(st.booleans())
     speakers: tuple[Speaker, Speaker] = ("client", "server")
-    said = st.tuples(st.sampled_from(speakers), st.binary(min_size=1, max_size=300))
+    message = st.tuples(st.sampled_from(speakers), st.binary(min_size=1, max_size=300))
     steps: list[Step] = []
-    for who, data in draw(st.lists(said, max_size=6)):
+    for who, data in draw(st.lists(message, max_size=6)):
         steps += [Say(who, b"\xfe" + data), Pause(draw(PAUSES))]
     talk.steps = steps + draw(endings())
     return Conversation(talk=talk)

@@ -30,8 +30,8 @@ Law = Callable[[Trace, Report], None]
 def waits_have_shares(trace: Trace, report: Report) -> None:
     """What users waited is divided without remainder, and each entry of the answer is a part of it."""
     waited_ns = report.totals.waited_ns
-    told = [one.ns for one in report.unexplained if one.part]
-    assert told == sorted(told, reverse=True)
+    times = [one.ns for one in report.unexplained if one.part]
+    assert times == sorted(times, reverse=True)
     assert sum(one.ns for one in report.unexplained) + sum(one.own_ns for one in report.findings) == waited_ns
     assert all(one.ns > 0 for one in report.unexplained)
     answer = report.verdict

@@ -32,7 +32,7 @@ OF_SYN = {
 ONE_SIDED = (
     "without its SYN, a connection on which the other side says nothing is one of which one side was not captured"
 )
-KNOWN = {
+EXPECTED_LOSSES = {
     ("findings/connection-forgotten-messy", "connection-forgotten"): ONE_SIDED,
     ("findings/connection-forgotten-messy", "tail-loss-rto"): ONE_SIDED,
     ("findings/request-lost-unfinished", "request-lost"): ONE_SIDED,
@@ -72,9 +72,9 @@ OFTEN = {
 """Of these the SYN alone told who is the server, or that a session begins: always in the thorough tier."""
 
 
-def captures(told: str) -> list[Any]:
+def captures(attribute: str) -> list[Any]:
     """Give the captures of rules that say ``fault`` or ``clean`` of them: the laws are tried with a sixth."""
-    names = sorted({name for rule in RULES.values() for name in getattr(rule, told)})
+    names = sorted({name for rule in RULES.values() for name in getattr(rule, attribute)})
     cases = [ROOT / "captures" / name for name in names]
     return [
         pytest.param(case, id=name, marks=tier_of(name))
@@ -101,7 +101,9 @@ def at_root(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_syn_the_same_is_found(case: Path) -> None:
     with read(case) as whole, read(case, filter=WITHOUT_SYN) as headless:
         before, after = set(findings_of(whole)), set(findings_of(headless))
-    assert {found for found in filter(judging_no_opening, before) if (name_of(case), found.rule) not in KNOWN} <= after
+    assert {
+        found for found in filter(judging_no_opening, before) if (name_of(case), found.rule) not in EXPECTED_LOSSES
+    } <= after
 
 
 @pytest.mark.parametrize("case", captures("clean"))
@@ -135,6 +137,6 @@ def test_a_finding_stays_whose_evidence_lies_later(case: Path) -> None:
         first_at, last_at = whole.sql("SELECT first_at, last_at FROM captures").fetchall()[0]
         at = random.Random(case.name).randint(first_at, (first_at + last_at) // 2)
         staying = {found for found in before if found.rule not in OF_SYN and since(whole, RULES[found.rule], at)}
-        staying = {found for found in staying if (name_of(case), found.rule) not in KNOWN | EARLIER}
+        staying = {found for found in staying if (name_of(case), found.rule) not in EXPECTED_LOSSES | EARLIER}
     with read(case, start=at) as later:
         assert staying <= set(findings_of(later))

@@ -54,7 +54,7 @@ def is_tried(name: str) -> bool:
 @cache
 def alone(case: Path) -> tuple[dict[Found, int], int]:
     """Give what is found in a capture as it is, and what users waited, in nanoseconds."""
-    with messy.told(messy.read(capture_of(case)), keylog=keys_of(case)) as trace:
+    with messy.read_by_conchart(messy.read(capture_of(case)), keylog=keys_of(case)) as trace:
         return messy.findings_of(trace), messy.waited_of(trace)
 
 
@@ -71,7 +71,7 @@ def test_something_unrelated_beside_it_changes_nothing(case: Path, kind: str) ->
     capture = messy.read(capture_of(case))
     before, waited_ns = alone(case)
     others = (make(capture) for make in BESIDE[kind])
-    with messy.told(messy.beside(capture, *others), keylog=keys_of(case)) as trace:
+    with messy.read_by_conchart(messy.beside(capture, *others), keylog=keys_of(case)) as trace:
         together = messy.findings_of(trace)
         assert messy.waited_of(trace) >= waited_ns
     gone = [found for found, ns in before.items() if together.get(found, -1) < LEAST * ns]

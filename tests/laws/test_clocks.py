@@ -75,8 +75,8 @@ def test_a_clock_that_is_set_while_it_runs_breaks_nothing(
 def handshake(step_ns: int) -> list[Packet]:
     """A connection whose clock is set by ``step_ns`` between the two hellos."""
     tls = Tls(version="TLSv1.2", cipher=0xC02F)
-    said = [Say(who, data) for who, data in tls.messages()]
-    talk = Talk(steps=[*said, Say("client", application(100)), Say("server", application(900)), Finish("client")])
+    messages = [Say(who, data) for who, data in tls.messages()]
+    talk = Talk(steps=[*messages, Say("client", application(100)), Say("server", application(900)), Finish("client")])
     hello = next(number for number, packet in enumerate(talk.packets()) if packet.payload)
     return [
         replace(packet, at=packet.at + step_ns if number > hello else packet.at)
@@ -116,8 +116,8 @@ def test_a_frame_of_another_decade_stretches_nothing(scratch: Scratch, years: in
 def test_a_clock_that_is_set_back_before_the_beginning_of_a_connection_stands_still(
     scratch: Scratch, back_ns: int
 ) -> None:
-    said = [Say("client", b"GET / HTTP/1.1\r\n\r\n"), Say("server", b"HTTP/1.1 204 No Content\r\n\r\n")]
-    packets = Talk(steps=[*said, *said, *said, Finish("client"), Finish("server")]).packets()
+    messages = [Say("client", b"GET / HTTP/1.1\r\n\r\n"), Say("server", b"HTTP/1.1 204 No Content\r\n\r\n")]
+    packets = Talk(steps=[*messages, *messages, *messages, Finish("client"), Finish("server")]).packets()
     plain = scratch.read(NANOSECONDS.write(packets))
     frame = plain.exchanges[2]["request_frame"]
     shown = [replace(packet, at=packet.at - (back_ns if n >= frame else 0)) for n, packet in enumerate(packets, 1)]
@@ -149,10 +149,12 @@ def test_what_follows_a_clock_that_was_set_is_counted_on(tmp_path: Path) -> None
 
 def joined(*begun: int) -> list[Packet]:
     """A conversation at each of these instants, in one file."""
-    said = [Say("client", b"GET / HTTP/1.1\r\n\r\n"), Say("server", b"HTTP/1.1 204 No Content\r\n\r\n")]
+    messages = [Say("client", b"GET / HTTP/1.1\r\n\r\n"), Say("server", b"HTTP/1.1 204 No Content\r\n\r\n")]
     packets = []
     for number, at in enumerate(begun):
-        talk = Talk(client=("10.0.0.5", 40_000 + number), steps=[*said, Finish("client"), Finish("server")]).packets()
+        talk = Talk(
+            client=("10.0.0.5", 40_000 + number), steps=[*messages, Finish("client"), Finish("server")]
+        ).packets()
         packets += [replace(packet, at=packet.at - talk[0].at + at) for packet in talk]
     return packets
 
@@ -173,8 +175,8 @@ def test_captures_of_different_years_in_one_file_keep_their_dates(tmp_path: Path
         for suffix, name, scale in ((".har", "startedDateTime", 0), (".otlp.json", "startTimeUnixNano", 1)):
             out = tmp_path / f"out{suffix}"
             trace.write(out)
-            told = re.findall(rf'"{name}": ?"([^"]+)"', out.read_text())
-            dates = {int(text) for text in told} if scale else {_instant(text) for text in told}
+            texts = re.findall(rf'"{name}": ?"([^"]+)"', out.read_text())
+            dates = {int(text) for text in texts} if scale else {_instant(text) for text in texts}
             assert set(begun) <= dates
         out = tmp_path / "out.perfetto.json"
         trace.write(out)

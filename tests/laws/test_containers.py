@@ -123,11 +123,11 @@ def test_two_files_read_as_one(scratch: Scratch, one: Conversation, other: Conve
     whole = scratch.read(Format().write(packets))
     halves = scratch.read(Format().write(packets[:cut]), Format(container="pcapng").write(packets[cut:]))
     assert [row["packets"] for row in halves.captures] == [cut, len(packets) - cut]
-    told = [
+    results = [
         {name: [row | {"capture": 0} for row in rows] for name, rows in tables.results().items()}
         for tables in (halves, whole)
     ]
-    assert told[0] == told[1]
+    assert results[0] == results[1]
 
 
 def test_every_link_layer_is_named_as_libpcap_names_it(scratch: Scratch) -> None:

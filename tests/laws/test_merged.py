@@ -67,7 +67,7 @@ def is_loopback(address: str) -> bool:
     return ip_address(address).is_loopback
 
 
-def told_of(trace: Trace) -> tuple[Counter[object], int, Counter[object]]:
+def summary_of(trace: Trace) -> tuple[Counter[object], int, Counter[object]]:
     """Give the findings with their costs, what users waited in all, and for what."""
     findings: Counter[object] = Counter(messy.findings_of(trace))
     waits: Counter[object] = Counter({tuple(row[:4]): row[4] for row in trace.sql(WAITS).fetchall()})
@@ -82,16 +82,16 @@ def test_the_whole_is_its_parts(one: Path, other: Path) -> None:
         pytest.skip(str(error))
     second = messy.with_other_cards(messy.renumbered(second, elsewhere))
     keys = [keys for case in (one, other) if (keys := keys_of(case))]
-    parts, known = [], []
+    parts, addresses_of = [], []
     for capture in (first, second):
-        with messy.told(capture, keylog=keys) as trace:
-            parts.append(told_of(trace))
-            known.append(addresses(trace))
-    if known[0] & known[1] or any(map(is_loopback, known[1])):
+        with messy.read_by_conchart(capture, keylog=keys) as trace:
+            parts.append(summary_of(trace))
+            addresses_of.append(addresses(trace))
+    if addresses_of[0] & addresses_of[1] or any(map(is_loopback, addresses_of[1])):
         pytest.skip("both have the same hosts: in a tunnel, or the host that captured")
     second = messy.moved(second, first.first_at + LATER_NS - second.first_at)
-    with messy.told(messy.beside(first, second), keylog=keys) as trace:
-        findings, waited_ns, waits = told_of(trace)
+    with messy.read_by_conchart(messy.beside(first, second), keylog=keys) as trace:
+        findings, waited_ns, waits = summary_of(trace)
     (findings_one, waited_one, waits_one), (findings_other, waited_other, waits_other) = parts
     assert findings == findings_one + findings_other
     assert waited_ns == waited_one + waited_other

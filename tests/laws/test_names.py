@@ -29,6 +29,6 @@ EACH = [
 @pytest.mark.parametrize("case", EACH)
 def test_other_addresses_and_ports_change_nothing(case: Path) -> None:
     before, waited_ns = alone(case)
-    with messy.told(messy.renumbered(messy.read(capture_of(case))), keylog=keys_of(case)) as trace:
+    with messy.read_by_conchart(messy.renumbered(messy.read(capture_of(case))), keylog=keys_of(case)) as trace:
         assert messy.findings_of(trace) == {_renamed(found): ns for found, ns in before.items()}
         assert messy.waited_of(trace) == waited_ns

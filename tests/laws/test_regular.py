@@ -14,7 +14,7 @@ from conchart.outputs.terminal.screen import first_screen
 from conchart.report.remarks import remarks
 from conchart.report.report import Report
 from tests.conftest import ROOT, capture_of
-from tests.laws.messy import EPHEMERAL, SECOND, Capture, findings_of, moved, read, renumbered, told
+from tests.laws.messy import EPHEMERAL, SECOND, Capture, findings_of, moved, read, read_by_conchart, renumbered
 from tests.laws.test_beginning import captures
 
 TIMES = 8
@@ -50,9 +50,9 @@ def test_what_is_regular_is_found_as_what_is_not(case: Path) -> None:
         pytest.skip(str(error))
     if len(capture.frames) > MOST_PACKETS:
         pytest.skip("long enough as it is")
-    with told(capture) as once:
+    with read_by_conchart(capture) as once:
         before = set(findings_of(once))
-    with told(repeated(capture)) as often:
+    with read_by_conchart(repeated(capture)) as often:
         after = set(findings_of(often))
     assert {found for found in before if found.rule != OPEN} <= after
 
@@ -61,12 +61,12 @@ def test_what_is_regular_is_found_as_what_is_not(case: Path) -> None:
     ("name", "rule"), [("regular-503", "error-responses"), ("small-hello-alert-all", "handshake-failure")]
 )
 def test_failures_at_equal_intervals_are_found(name: str, rule: str) -> None:
-    with told(read(ROOT / "captures" / "wild" / name / "input.pcap")) as trace:
+    with read_by_conchart(read(ROOT / "captures" / "wild" / name / "input.pcap")) as trace:
         assert rule in {found.rule for found in findings_of(trace)}
 
 
 def test_health_checks_that_succeed_are_left_out_and_counted_those_that_fail_are_judged() -> None:
-    with told(read(ROOT / "captures" / "crafted" / "health-checks-messy" / "input.pcap")) as trace:
+    with read_by_conchart(read(ROOT / "captures" / "crafted" / "health-checks-messy" / "input.pcap")) as trace:
         assert trace.fetch(
             """
             SELECT count(*), bool_and(status = 204), sum(waited_ns)::BIGINT FROM checks

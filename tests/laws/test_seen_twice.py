@@ -34,7 +34,7 @@ Endpoint = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Summary:
     """What conchart says of a capture, as far as it must not change."""
 
     findings: Mapping[Found, int]
@@ -45,17 +45,17 @@ class Told:
     """Client and server of each connection that was not captured before already."""
 
 
-def told(capture: Capture, case: Path) -> Told:
-    with messy.told(capture, keylog=keys_of(case)) as trace:
-        return told_of(trace)
+def summary_by_conchart(capture: Capture, case: Path) -> Summary:
+    with messy.read_by_conchart(capture, keylog=keys_of(case)) as trace:
+        return summary_of(trace)
 
 
-def told_of(trace: Trace) -> Told:
+def summary_of(trace: Trace) -> Summary:
     ((requests, connections),) = trace.sql("SELECT sum(requests), sum(connections) FROM servers").fetchall()
     flows = trace.sql(
         "SELECT client_ip, client_port, server_ip, server_port FROM connections WHERE same_as IS NULL ORDER BY ALL"
     ).fetchall()
-    return Told(
+    return Summary(
         findings=messy.findings_of(trace),
         waited_ns=messy.waited_of(trace),
         requests=requests,
@@ -65,9 +65,9 @@ def told_of(trace: Trace) -> Told:
 
 
 @cache
-def plain(case: Path) -> tuple[Capture, Told]:
+def plain(case: Path) -> tuple[Capture, Summary]:
     capture = messy.read(capture_of(case))
-    return capture, told(capture, case)
+    return capture, summary_by_conchart(capture, case)
 
 
 def translated(
@@ -126,15 +126,15 @@ def routed(capture: Capture) -> Capture:
     )
 
 
-def _translating(*, source: bool, server: bool) -> Callable[[Capture, Told], Capture]:
-    def transform(capture: Capture, known: Told) -> Capture:
-        flows = {frozenset(ends): ends[0] for ends in known.flows}
+def _translating(*, source: bool, server: bool) -> Callable[[Capture, Summary], Capture]:
+    def transform(capture: Capture, summary: Summary) -> Capture:
+        flows = {frozenset(ends): ends[0] for ends in summary.flows}
         return translated(capture, flows, source=source, server=server)
 
     return transform
 
 
-WAYS: dict[str, Callable[[Capture, Told], Capture]] = {
+WAYS: dict[str, Callable[[Capture, Summary], Capture]] = {
     "source": _translating(source=True, server=False),
     "destination": _translating(source=False, server=True),
     "both": _translating(source=True, server=True),
@@ -155,6 +155,6 @@ def _cases() -> Iterator[object]:
 
 @pytest.mark.parametrize(("case", "way"), [*_cases()])
 def test_what_is_captured_twice_is_told_once(case: Path, way: str) -> None:
-    capture, known = plain(case)
-    twice = told(WAYS[way](capture, known), case)
-    assert twice == known
+    capture, expected = plain(case)
+    twice = summary_by_conchart(WAYS[way](capture, expected), case)
+    assert twice == expected

@@ -43,10 +43,10 @@ def test_recutting_and_reordering_change_no_tls_fact(
 @pytest.mark.parametrize("kind", ["full", "session-id", "ticket"])
 def test_a_flight_whose_second_half_comes_first_is_the_same_flight(scratch: Scratch, kind: Kind) -> None:
     tls = Tls(version="TLSv1.2", kind=kind, cipher=0xC030)
-    said = tls.messages()
-    talk = Talk(steps=[*(Say(who, data) for who, data in said), Finish("client"), Finish("server")])
+    messages = tls.messages()
+    talk = Talk(steps=[*(Say(who, data) for who, data in messages), Finish("client"), Finish("server")])
     plain = facts(scratch.read(Format().write(talk.packets())).handshakes, HANDSHAKE)
-    for _, flight in said:
+    for _, flight in messages:
         for place in range(1, len(flight), 9):
             halves = (flight[:place], flight[place:])
             packets = talk.packets(

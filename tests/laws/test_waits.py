@@ -44,7 +44,7 @@ def test_what_users_waited_is_one_number(capture: Path) -> None:
         assert overdone == 0
         assert owned_apart(trace) == []
         assert explained == sum(one.own_ns for one in found)
-        told_to_itself(trace, waited_ns)
+        no_difference_to_itself(trace, waited_ns)
         nothing_changed(trace, waited_ns)
 
 
@@ -65,7 +65,7 @@ def owned_apart(trace: conchart.Trace) -> list[tuple[object, ...]]:
     ).fetchall()
 
 
-def told_to_itself(trace: conchart.Trace, waited_ns: int) -> None:
+def no_difference_to_itself(trace: conchart.Trace, waited_ns: int) -> None:
     """A capture compared with itself does not differ, and what users waited in it is the same."""
     try:
         comparison = compare(trace, trace)
@@ -75,12 +75,12 @@ def told_to_itself(trace: conchart.Trace, waited_ns: int) -> None:
     assert not any(one.verdict.differs for hop in comparison.hops for one in hop.differences)
     assert {change.change for change in comparison.findings} <= {"same"}
     assert sum(change.after_ns or 0 for change in comparison.findings) <= waited_ns
-    ((asked_ns,),) = trace.sql(
+    ((served_ns,),) = trace.sql(
         f"""
         SELECT coalesce(sum(waited_ns) FILTER ({SERVED}), 0) FROM connections SEMI JOIN exchanges USING (stream)
         """
     ).fetchall()
-    assert sum(sum(measured.get("waited", ())) for measured in samples(trace).values()) == asked_ns
+    assert sum(sum(measured.get("waited", ())) for measured in samples(trace).values()) == served_ns
 
 
 def nothing_changed(trace: conchart.Trace, waited_ns: int) -> None:

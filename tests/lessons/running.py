@@ -77,17 +77,17 @@ def make_captures(lesson: str, *words: str, temporary: Path, end_after: str | No
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True,
         env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
-    said = ""
+    output = ""
     if end_after and program.stdout:
-        while end_after not in said and (line := program.stdout.readline()):
-            said += line
+        while end_after not in output and (line := program.stdout.readline()):
+            output += line
         program.terminate()
     try:
-        said += program.communicate(timeout=SECONDS)[0]
+        output += program.communicate(timeout=SECONDS)[0]
     except subprocess.TimeoutExpired:
         program.terminate()  # as a reader would: it cleans up
-        said += program.communicate(timeout=SECONDS)[0]
-    assert program.returncode == (128 + signal.SIGTERM if end_after else 0), said
+        output += program.communicate(timeout=SECONDS)[0]
+    assert program.returncode == (128 + signal.SIGTERM if end_after else 0), output
     left = left_behind(program.pid, temporary)
     assert not left, f"left behind: {left}"
     assert listing(sources) == before, "it wrote beside its own files, not only where it was told to"

@@ -54,7 +54,7 @@ def test_without_a_rate_a_packet_takes_the_delay_whatever_its_size(line: ModuleT
 
 
 def test_a_packet_comes_out_twice_where_a_rule_says_so(line: ModuleType) -> None:
-    rules = [line.read_rule(f"twice:from=left,kind=udp,number={said}") for said in ("1", "2,ms=4")]
+    rules = [line.read_rule(f"twice:from=left,kind=udp,number={number}") for number in ("1", "2,ms=4")]
     judge = judge_of(line, left={"delay_ns": 2}, rules=rules)
     datagram = bytes(dpkt.ip.IP(p=dpkt.ip.IP_PROTO_UDP, data=dpkt.udp.UDP(ulen=8)))
     assert [judge.all_due_ns("left", datagram, 0) for _ in range(3)] == [[2, 2], [2, 4_000_002], [2]]
@@ -79,11 +79,11 @@ def test_what_is_dropped_is_written_down_so_that_it_can_be_found(line: ModuleTyp
     lost = [number for number, packet in enumerate(packets) if judge.due_ns("left", packet, 0) is None]
     assert 60 <= len(lost) <= 140
     assert all(judge.due_ns("right", packet, 0) == 0 for packet in packets)
-    said = [json.loads(text) for text in log.getvalue().splitlines()]
-    assert [each["seq"] for each in said] == lost
-    assert {each["from"] for each in said} == {"left"}
-    assert {each["why"] for each in said} == {"loss"}
-    assert said[0] | {"at": 0} == {
+    entries = [json.loads(text) for text in log.getvalue().splitlines()]
+    assert [each["seq"] for each in entries] == lost
+    assert {each["from"] for each in entries} == {"left"}
+    assert {each["why"] for each in entries} == {"loss"}
+    assert entries[0] | {"at": 0} == {
         "at": 0, "from": "left", "why": "loss", "source": "10.0.0.1", "destination": "10.0.0.2", "protocol": 6,
         "ip_id": lost[0], "ports": [40_000, 443], "seq": lost[0], "ack": 9, "flags": 24, "length": 5,
         "payload": hashlib.blake2b(b"hello", digest_size=8).hexdigest(),

@@ -25,7 +25,7 @@ ENTRY, SEARCH_DONE = "4", "5"
 LINES = {"modem": (0.2, 26_400), "slow-3g": (0.4, 400_000)}
 """Seconds of a round trip, bits a second."""
 LINE = sorted(name for name in RESULTS if name.startswith(tuple(LINES)))
-KEPT = [0, 20]
+RECORDED = [0, 20]
 """Of each line, the capture of its logins and its smallest downloads is here."""
 ROUND_TRIPS = {("plain", False): 2, ("tls12", False): 4, ("tls12", True): 3, ("tls13", False): 3, ("tls13", True): 3}
 SESSION_MS = 5 * 60_000
@@ -87,8 +87,8 @@ def test_the_results_are_what_the_captures_hold(case: str) -> None:
             """
         ).fetchall()
     figures = ("ms", "before_ms", "search_ms")
-    said = [tuple(round(search[name] * 1e6) for name in figures) for search in RESULTS[case]]
-    assert [row[:3] for row in found] == said
+    expected = [tuple(round(search[name] * 1e6) for name in figures) for search in RESULTS[case]]
+    assert [row[:3] for row in found] == expected
     assert [row[3] for row in found] == [search["bytes"] for search in RESULTS[case]]
     assert {row[4:] for row in found} == {(0, False)}
 
@@ -160,7 +160,7 @@ def test_the_figures_of_a_line_are_what_its_capture_holds(case: str) -> None:
             FROM packets WHERE bytes > 0 OR contains(flags, 'S') ORDER BY frame
             """
         ).fetchall()
-    rows = [row for row in RESULTS[case] if row["what"] in KEPT]
+    rows = [row for row in RESULTS[case] if row["what"] in RECORDED]
     for row, (stream, syn_at, done_at, status, resumed) in zip(rows, answers, strict=True):
         mine = [packet[2:] for packet in packets if packet[0] == stream and packet[1] <= done_at]
         spoken = [(sender, syn, size) for sender, syn, size, again in mine if not again]

@@ -89,19 +89,19 @@ def test_commands_of_the_page_run(command: str, tmp_path: Path) -> None:
 def chart(folder: Path) -> dict[str, list[float]]:
     """What a chart says that it shows."""
     text = (folder / "cpu-by-bytes.svg").read_text()
-    (said,) = re.findall(r"<dc:description>(.*?)</dc:description>", text, re.DOTALL)
-    found: dict[str, list[float]] = json.loads(said.replace("&quot;", '"'))
+    (description,) = re.findall(r"<dc:description>(.*?)</dc:description>", text, re.DOTALL)
+    found: dict[str, list[float]] = json.loads(description.replace("&quot;", '"'))
     return found
 
 
 @every_case
 def test_conchart_reads_of_a_capture_what_the_results_say(row: dict[str, Any]) -> None:
     found = handshakes(row["case"])
-    for kind, said in row["conchart"].items():
+    for kind, figures in row["conchart"].items():
         for place, end in enumerate(ENDS, start=3):
             times = sorted(handshake[place] for handshake in found if handshake[1] == kind)
-            assert len(times) == said["handshakes"]
-            assert abs(said[end] - (times[(len(times) - 1) // 2] + times[len(times) // 2]) / 2) <= 1
+            assert len(times) == figures["handshakes"]
+            assert abs(figures[end] - (times[(len(times) - 1) // 2] + times[len(times) // 2]) / 2) <= 1
 
 
 @every_case

@@ -91,9 +91,9 @@ def test_headers_are_enough_to_charge_the_whole_transfer(case: str) -> None:
     found = read(case)
     assert found["captures"] == [(True, False)]
     assert found["handshakes"] == [("TLSv1.3", "complete")]
-    ((asked, answered),) = found["exchanges"]
+    ((request_bytes, response_bytes),) = found["exchanges"]
     # Heads and what records add.
-    assert 0 < max(asked, answered) - row["bytes"] < 0.01 * row["bytes"]
+    assert 0 < max(request_bytes, response_bytes) - row["bytes"] < 0.01 * row["bytes"]
     assert transfer_ns(case) == row["ns"]
     assert transfer_ns(case) > 0.5 * sum(ns for _, ns in found["phases"])
 

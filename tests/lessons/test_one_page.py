@@ -91,14 +91,14 @@ def test_round_trips_are_those_of_driver_and_program(case: str) -> None:
 @every_case
 def test_waits_for_the_store_are_those_that_php_measured(case: str) -> None:
     """Within 0.5 ms, or 2 %: PHP's clock runs while the kernel wakes it, and while it works on what it got."""
-    rows, said = RESULTS[case], RESULTS["php"][case]
+    rows, pages = RESULTS[case], RESULTS["php"][case]
     stored = sorted(row["store_ns"] / MS for row in rows)
-    for ours, php in zip(stored, sorted(page["store_ms"] for page in said), strict=True):
+    for ours, php in zip(stored, sorted(page["store_ms"] for page in pages), strict=True):
         assert ours < php
     for row in rows:
         assert row["web_ns"] > row["fastcgi_ns"] == row["queue_ns"] + row["store_ns"] + row["own_ns"]
-    asked = sum(row["fastcgi_ns"] - row["queue_ns"] for row in rows) / MS / len(rows)
-    assert asked == pytest.approx(sum(page["page_ms"] for page in said) / len(said), abs=0.5, rel=0.02)
+    page_ms = sum(row["fastcgi_ns"] - row["queue_ns"] for row in rows) / MS / len(rows)
+    assert page_ms == pytest.approx(sum(page["page_ms"] for page in pages) / len(pages), abs=0.5, rel=0.02)
 
 
 @every_case
@@ -132,9 +132,9 @@ def test_one_worker_makes_four_visitors_wait_four_times_and_php_does_not_know() 
 
 @pytest.mark.parametrize(("case", "most"), [("pool-of-one", 1), ("pool-of-four", 4)])
 def test_a_worker_has_one_connection_to_the_store_at_a_time(case: str, most: int) -> None:
-    asked = "SELECT min(request_at), max(request_at) FROM exchanges WHERE protocol = 'mysql' GROUP BY stream"
+    query = "SELECT min(request_at), max(request_at) FROM exchanges WHERE protocol = 'mysql' GROUP BY stream"
     waiting = "SELECT request_done_at, response_at FROM exchanges WHERE protocol = 'fastcgi'"
-    assert at_once(found(case, asked)) == most
+    assert at_once(found(case, query)) == most
     assert at_once(found(case, waiting)) == 4
 
 

@@ -68,11 +68,11 @@ def test_the_page_of_all_three_shows_whose_fault_it_is(case: str, fault: str) ->
     places = {name: [path] for name, path in places_of(ROOT / "captures/places" / case).items()}
     with conchart.read(places=places) as trace:
         (whole,) = (one for one in spent(trace) if one.server_port == 443)
-        told = list(journeys(trace, 20))
+        drawn = list(journeys(trace, 20))
     parts = {part.words: part.total_ns for part in whole.parts if part.words != "path client–lb"}
     assert max(parts, key=lambda words: parts[words]) == fault
-    assert len(told) == 20
-    for one in told:
+    assert len(drawn) == 20
+    for one in drawn:
         assert one.wait is not None
         waited = {part.words: part.total_ns for part in one.wait.parts if part.words != "path client–lb"}
         # The first of four requests at once does not wait in the load balancer.

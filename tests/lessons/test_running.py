@@ -12,8 +12,8 @@ def test_a_file_and_a_process_that_a_lab_left_are_named(tmp_path: Path) -> None:
     lab = subprocess.Popen(
         ["sh", "-c", "sleep 60 >&2 & echo $!"], stdout=subprocess.PIPE, text=True, start_new_session=True
     )
-    said, _ = lab.communicate()
-    sleeper = int(said)
+    output, _ = lab.communicate()
+    sleeper = int(output)
     try:
         (tmp_path / "keys").touch()
         assert left_behind(lab.pid, tmp_path) == [str(tmp_path / "keys"), f"process {sleeper}"]

@@ -110,8 +110,8 @@ def test_users_who_come_faster_than_they_are_served_queue_in_the_handshake(name:
 @every_terminator
 def test_a_kept_connection_bears_most_and_a_resumed_session_more_than_a_full_handshake(name: str) -> None:
     for key in ("RSA-2048", "ECDSA"):
-        full, resumed, kept = (most(name, key, 1, kind) for kind in ("full", "resumed", "keepalive"))
-        assert full < resumed < kept
+        full, resumed, reused = (most(name, key, 1, kind) for kind in ("full", "resumed", "keepalive"))
+        assert full < resumed < reused
 
 
 @every_terminator

@@ -48,7 +48,7 @@ def test_the_table_has_the_times_of_log_and_stopwatch() -> None:
 
 def test_what_explains_the_difference_is_what_the_lesson_says() -> None:
     with conchart.read(CASE / "input.pcap", **logs_of(CASE)) as trace:
-        told = trace.sql("SELECT explained FROM log_differences ORDER BY line").fetchall()
-        assert [explained for (explained,) in told] == ["setup", "network", "buffered"] * 2
+        rows = trace.sql("SELECT explained FROM log_differences ORDER BY line").fetchall()
+        assert [explained for (explained,) in rows] == ["setup", "network", "buffered"] * 2
         found = {finding for (finding,) in trace.sql("SELECT finding FROM findings").fetchall()}
         assert {"far-backend", "log-hides-transfer"} <= found

@@ -71,11 +71,11 @@ def test_the_browser_took_what_the_wire_took_and_its_own_time() -> None:
 @every_case
 def test_the_capture_has_what_the_browser_says(case: str, measure: ModuleType) -> None:
     folder = CAPTURES / "versions" / case
-    said = json.loads((folder / "truth.json").read_text())
-    (row,) = measure.measure(folder / "input.pcap", folder / "keys.log", [said])
-    assert said["protocols"] == [{"h1": "http/1.1", "h2": "h2", "h3": "h3"}[case.partition("-")[0]]]
-    assert row["exchanges"] == said["pictures"] + 1 == PICTURES + 1
-    assert row["wire_ns"] / MS < said["took_ms"]
+    record = json.loads((folder / "truth.json").read_text())
+    (row,) = measure.measure(folder / "input.pcap", folder / "keys.log", [record])
+    assert record["protocols"] == [{"h1": "http/1.1", "h2": "h2", "h3": "h3"}[case.partition("-")[0]]]
+    assert row["exchanges"] == record["pictures"] + 1 == PICTURES + 1
+    assert row["wire_ns"] / MS < record["took_ms"]
 
 
 def test_near_there_is_nothing_to_win_and_far_each_version_is_faster_than_the_one_before() -> None:
@@ -111,9 +111,9 @@ def test_the_first_window_of_http_2_holds_headers_alone() -> None:
     assert large[0][1] == 1448
     gap = large[0][2] - small[-1][2]
     assert gap / MS == pytest.approx(80, abs=20)
-    ((over_quic,),) = found("h3-80ms", "SELECT sum(bytes) FROM packets, (SELECT request_at AS asked_at FROM exchanges "
-                            "WHERE target = '/0.png') WHERE sender = 'server' AND seen_at BETWEEN asked_at "
-                            "AND asked_at + 140_000_000")  # fmt: skip
+    ((over_quic,),) = found("h3-80ms", "SELECT sum(bytes) FROM packets, (SELECT request_at AS begun_at FROM exchanges "
+                            "WHERE target = '/0.png') WHERE sender = 'server' AND seen_at BETWEEN begun_at "
+                            "AND begun_at + 140_000_000")  # fmt: skip
     assert over_quic > 25_000
 
 

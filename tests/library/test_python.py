@@ -89,8 +89,8 @@ def test_a_chart_has_every_phase_of_every_connection_to_the_nanosecond(story: Tr
         for base, length in zip(bar.base, bar.x, strict=True)
     }
     titles = {phase.name: phase.title for phase in PHASES}
-    told = story.fetch("SELECT kind, start_at, end_at - start_at FROM phases WHERE end_at > start_at")
-    assert drawn == {(titles[kind], start - T0, ns) for kind, start, ns in told}
+    phases = story.fetch("SELECT kind, start_at, end_at - start_at FROM phases WHERE end_at > start_at")
+    assert drawn == {(titles[kind], start - T0, ns) for kind, start, ns in phases}
     assert {bar.marker.color for bar in figure.data} <= {phase.colour for phase in PHASES}
     assert figure.layout.title.text == "3 connections"
     assert "Plotly.newPlot" in figure._repr_html_()
@@ -131,7 +131,7 @@ def test_relations_become_data_frames_with_exact_instants(story: Trace) -> None:
     frame = story.sql(QUERY).pl()
     assert isinstance(frame, polars.DataFrame)
     assert frame.rows() == rows
-    known = story.sql(QUERY).df()
-    assert isinstance(known, pandas.DataFrame)
-    assert list(known.itertuples(index=False, name=None)) == rows
+    data = story.sql(QUERY).df()
+    assert isinstance(data, pandas.DataFrame)
+    assert list(data.itertuples(index=False, name=None)) == rows
     assert polars.DataFrame(story.sql(QUERY)).rows() == rows, "by Arrow's C stream alone"

@@ -67,30 +67,30 @@ def captured(words: list[str], *options: str) -> tuple[list[dict[str, Any]], int
     """Capture a long request and a short one; gives connections, the long one's client, and what was said."""
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
         Path(folder).chmod(0o777)
-        out, kept = Path(folder, "out.json"), Path(folder, "kept.pcap")
-        chosen = ["-i", "lo", "-f", "tcp port 8000", "-v", "-w", str(out), "--keep", str(kept)]
+        out, capture = Path(folder, "out.json"), Path(folder, "kept.pcap")
+        chosen = ["-i", "lo", "-f", "tcp port 8000", "-v", "-w", str(out), "--keep", str(capture)]
         live = [*words, str(COMMAND), "live", *chosen, *options]
         with running(live, text=True, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as capturing:
-            wait_until(lambda: kept.exists() and kept.stat().st_size > 0)  # it captures, and heeds signals
+            wait_until(lambda: capture.exists() and capture.stat().st_size > 0)  # it captures, and heeds signals
             with subprocess.Popen(curl(words, "1.5")) as client:
                 pass
             subprocess.run(curl(words, "0"), check=True)
             capturing.send_signal(signal.SIGINT)
-            _, said = capturing.communicate(timeout=PATIENCE_S)
-        return json.loads(out.read_text())["connections"], client.pid, said
+            _, messages = capturing.communicate(timeout=PATIENCE_S)
+        return json.loads(out.read_text())["connections"], client.pid, messages
 
 
 @needs_network
 @pytest.mark.timeout(90)
 def test_with_root_both_ends_are_named(network: tuple[list[str], int]) -> None:
     words, server = network
-    (long, short), client, said = captured(words, "-Z", "root")
+    (long, short), client, messages = captured(words, "-Z", "root")
     assert (long["client_pid"], long["server_pid"]) == (client, server)
     assert Path(long["client_process"]).name == "curl"
     assert long["server_process"] == os.path.realpath(sys.executable)
     assert short["server_pid"] == server, "whoever listens, though the connection was too short to be seen"
     assert short["client_pid"] != client
-    assert "Traceback" not in said
+    assert "Traceback" not in messages
 
 
 @needs_network
@@ -98,10 +98,10 @@ def test_with_root_both_ends_are_named(network: tuple[list[str], int]) -> None:
 def test_without_rights_only_what_was_there_before_is_named(network: tuple[list[str], int]) -> None:
     """Privileges are dropped once the capture has begun: root's later processes are nobody's business."""
     words, server = network
-    connections, client, said = captured(words)
+    connections, client, messages = captured(words)
     assert {one["server_pid"] for one in connections} == {server}
     assert client not in {one["client_pid"] for one in connections}
-    assert "only root may look" in said
+    assert "only root may look" in messages
 
 
 @linux

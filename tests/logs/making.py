@@ -22,8 +22,8 @@ CLF = re.compile(r"\[(\d+/\w+/\d+:\d+:\d+:\d+) ([+-]\d{4})\]")
 
 def numbers(case: str) -> list[str]:
     """Give the number of the request of each line, which conchart is not told."""
-    told: str = json.loads((LOGS / case / "log.json").read_text())["numbers"]
-    return told.split()
+    text: str = json.loads((LOGS / case / "log.json").read_text())["numbers"]
+    return text.split()
 
 
 def pairs(trace: Trace) -> dict[int, str]:

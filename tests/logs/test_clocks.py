@@ -69,12 +69,12 @@ def test_a_clock_without_a_zone_may_be_quarters_of_an_hour_off(hours: int, zoned
     assert first(tables, zoned=zoned) == LogClock(ahead_ns=ahead, uncertainty_ns=S // 2, method="zone")
 
 
-KNOWN = LogClock(ahead_ns=1, uncertainty_ns=2, method="zone")
+FIRST_ESTIMATE = LogClock(ahead_ns=1, uncertainty_ns=2, method="zone")
 
 
 def better(tables: Tables, *, grain: int, latest: str = "request_at") -> LogClock:
     return better_estimate(
-        tables, 0, told="logged_at", reference="request_at", latest=latest, grain_ns=grain, known=KNOWN
+        tables, 0, logged="logged_at", reference="request_at", latest=latest, grain_ns=grain, current=FIRST_ESTIMATE
     )
 
 
@@ -105,4 +105,4 @@ def test_pairs_that_are_not_sure_are_left_out_where_enough_are() -> None:
 
 def test_without_pairs_nothing_better_is_known() -> None:
     none: list[Any] = []
-    assert better(logged(none), grain=1) is KNOWN
+    assert better(logged(none), grain=1) is FIRST_ESTIMATE

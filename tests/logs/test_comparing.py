@@ -46,8 +46,8 @@ def parts(tables: Tables) -> dict[str, int]:
     columns = f"logged_ns, wire_ns, difference_ns, {', '.join(PARTS)}, explained"
     ((logged_ns, wire_ns, difference_ns, *values, explained),) = tables.fetch(f"SELECT {columns} FROM log_differences")
     assert wire_ns - logged_ns == difference_ns == sum(values), "the parts add up"
-    told = {name[:-3]: ns // MS for name, ns in zip(PARTS, values, strict=True) if ns}
-    return {"wire": wire_ns // MS, **told, explained: told.get(explained, 0)}
+    times = {name[:-3]: ns // MS for name, ns in zip(PARTS, values, strict=True) if ns}
+    return {"wire": wire_ns // MS, **times, explained: times.get(explained, 0)}
 
 
 def test_the_set_up_of_a_connection_is_waited_for_by_its_first_request_alone() -> None:

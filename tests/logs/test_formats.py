@@ -92,13 +92,13 @@ LINES = {
 
 @pytest.mark.parametrize("name", LINES)
 def test_a_line_says_what_the_product_meant(name: str, tmp_path: Path) -> None:
-    product, text, line, said = LINES[name]
+    product, text, line, expected = LINES[name]
     (tmp_path / "access.log").write_text(f"{line}\n")
     texts = [] if text is None else [text]
     with conchart.read(CAPTURE, access_logs=[f"{product}={tmp_path / 'access.log'}"], log_formats=texts) as trace:
-        ((*told, times),) = trace.sql(f"SELECT {COLUMNS} FROM log_lines").fetchall()
-    known = times and [time for time in times if time is not None or name != "JSON that nobody described"]
-    assert (*told, known) == said
+        ((*fields, times),) = trace.sql(f"SELECT {COLUMNS} FROM log_lines").fetchall()
+    present = times and [time for time in times if time is not None or name != "JSON that nobody described"]
+    assert (*fields, present) == expected
 
 
 @pytest.mark.parametrize(

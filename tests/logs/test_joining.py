@@ -29,17 +29,17 @@ def test_lines_are_beside_their_requests(case: str) -> None:
 @pytest.mark.parametrize("case", CROWDS)
 def test_a_tenth_of_the_lines_may_be_missing(case: str, tmp_path: Path) -> None:
     lines = (LOGS / case / "access.log").read_text().splitlines(keepends=True)
-    kept = [number for number in range(len(lines)) if number % 10 != 3]
-    (tmp_path / "access.log").write_text("".join(lines[number] for number in kept))
+    remaining = [number for number in range(len(lines)) if number % 10 != 3]
+    (tmp_path / "access.log").write_text("".join(lines[number] for number in remaining))
     product = case.partition("-")[0]
     with conchart.read(LOGS / case / "input.pcap", access_logs=[f"{product}={tmp_path / 'access.log'}"]) as trace:
         truth = numbers(case)
-        precision, recall = score(trace, [truth[number] for number in kept])
+        precision, recall = score(trace, [truth[number] for number in remaining])
         if product == "haproxy":
             assert precision >= PRECISION
             assert recall >= RECALL
         ((unlogged, requests),) = trace.sql("SELECT unlogged, requests FROM logs").fetchall()
-        assert unlogged == requests - len(kept)
+        assert unlogged == requests - len(remaining)
         if product != "haproxy":  # of whole seconds and equal requests, nothing tells which lines are missing
             ((sure,),) = trace.sql("SELECT max(confidence) FROM log_lines").fetchall()
             assert sure < 0.4
@@ -114,8 +114,8 @@ def test_lines_without_a_request_say_why(tmp_path: Path) -> None:
         "this is no line of a log",
     ]
     (tmp_path / "access.log").write_text(text + "\n".join(others) + "\n")
-    told = logs_of(NEAR) | {"access_logs": [f"nginx={tmp_path / 'access.log'}"]}
-    with conchart.read(NEAR / "input.pcap", **told) as trace:
+    options = logs_of(NEAR) | {"access_logs": [f"nginx={tmp_path / 'access.log'}"]}
+    with conchart.read(NEAR / "input.pcap", **options) as trace:
         assert trace.sql("""
             SELECT unmatched, count(*) FROM log_lines WHERE unmatched IS NOT NULL GROUP BY ALL ORDER BY ALL
         """).fetchall() == [("outside", 1), ("request", 1), ("taken", 1)]
@@ -167,7 +167,9 @@ def test_the_log_names_what_encryption_hides(tmp_path: Path) -> None:
         rows = trace.sql("SELECT protocol, method, target, status, from_log FROM exchanges").fetchall()
         assert rows
         assert {row[2] for row in rows} >= {"/wait-2/bytes-100", "/wait-5/bytes-20000", "/wait-2/status-204"}
-        assert all(protocol == "tls" and method and status and told for protocol, method, _, status, told in rows)
+        assert all(
+            protocol == "tls" and method and status and from_log for protocol, method, _, status, from_log in rows
+        )
 
 
 def test_without_a_log_nothing_is_said_to_be_from_one() -> None:

@@ -27,9 +27,9 @@ def test_a_log_is_named_with_its_product() -> None:
     ],
 )
 def test_a_log_without_a_product_is_refused(named: str, words: str) -> None:
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as caught:
         access_logs([named])
-    assert words in str(told.value)
+    assert words in str(caught.value)
 
 
 def formats(named: list[str], texts: list[str]) -> list[str]:

@@ -48,9 +48,9 @@ def alerts(*paths: Path) -> list[Alert]:
     done = subprocess.run([*command, *paths], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     found = [
-        Alert(path, told["Line"], told["Check"], f"{told['Message']} …{told['Match'][:70]}")
+        Alert(path, alert["Line"], alert["Check"], f"{alert['Message']} …{alert['Match'][:70]}")
         for path, alerts in json.loads(done.stdout).items()
-        for told in alerts
+        for alert in alerts
     ]
     return sorted(found)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-import conchart.report.comments as told_of
+import conchart.report.comments as module
 from conchart.report.comments import comments
 from conchart.store.tables import Tables
 from tests.by_hand import Row, connection, tables_of
@@ -42,7 +42,7 @@ def connected(**more: list[Row]) -> Tables:
     return tables_of(**rows)
 
 
-def said(tables: Tables, *, names: bool = True) -> dict[int, list[str]]:
+def comments_by_frame(tables: Tables, *, names: bool = True) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for some in comments(tables, names=names):
         for frame, text in some:
@@ -52,7 +52,7 @@ def said(tables: Tables, *, names: bool = True) -> dict[int, list[str]]:
 
 def test_phases_and_handshakes_are_told_where_they_begin_and_end() -> None:
     """Phases that meet at a frame are one comment, everything else is one of its own."""
-    assert said(connected()) == {
+    assert comments_by_frame(connected()) == {
         1: ["conchart: connection 0: TLS handshake begins here", "conchart: connection 0: ClientHello (shop.example)"],
         2: ["conchart: connection 0: ServerHello (TLSv1.3, AES, x25519)"],
         3: [
@@ -69,7 +69,7 @@ def test_phases_and_handshakes_are_told_where_they_begin_and_end() -> None:
 
 
 def test_names_are_told_only_where_they_are_wanted() -> None:
-    texts = " ".join(text for some in said(connected(), names=False).values() for text in some)
+    texts = " ".join(text for some in comments_by_frame(connected(), names=False).values() for text in some)
     assert "secret" not in texts
     assert "shop.example" not in texts
     assert "GET" in texts
@@ -83,7 +83,7 @@ def test_stalls_and_findings_are_told_too() -> None:
     findings: list[Row] = [
         {"number": 0, "finding": "slow-server", "title": "Slow server", "severity": "serious", "frames": [9, 1]}
     ]
-    found = said(connected(phases=[], handshakes=[], stalls=stalls, findings=findings))
+    found = comments_by_frame(connected(phases=[], handshakes=[], stalls=stalls, findings=findings))
     assert found == {
         1: ["conchart: finding slow-server (serious): Slow server"],
         4: [
@@ -101,14 +101,14 @@ def test_a_failed_handshake_says_who_sent_which_alert() -> None:
     failed: list[Row] = [
         {"stream": 0, "number": 0, "outcome": "failed", "failed_frame": 5, "alert": "unknown_ca", "alert_by": "client"}
     ]
-    found = said(connected(phases=[], handshakes=failed))
+    found = comments_by_frame(connected(phases=[], handshakes=failed))
     assert found == {5: ["conchart: connection 0: the TLS handshake fails here (unknown_ca by the client)"]}
 
 
 @pytest.mark.parametrize("at_a_time", [1, 2, 3, 5])
 def test_no_frame_is_told_in_two_pieces(at_a_time: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = said(connected())
-    monkeypatch.setattr(told_of, "_AT_A_TIME", at_a_time)
-    assert said(connected()) == whole
+    whole = comments_by_frame(connected())
+    monkeypatch.setattr(module, "_AT_A_TIME", at_a_time)
+    assert comments_by_frame(connected()) == whole
     frames = [frame for some in comments(connected(), names=True) for frame, _ in some]
     assert frames == sorted(frames)

@@ -21,15 +21,15 @@ def test_delays_add_up_to_what_is_told(every_trace: Trace) -> None:
         if not finding.own_ns:
             assert "delay" not in finding.cost or "no answer (" in finding.cost
             continue
-        told = COUNTED.search(finding.cost)
-        assert told, finding.cost
+        match = COUNTED.search(finding.cost)
+        assert match, finding.cost
         whole = finding.own_ns + finding.shared_ns
-        if told[2]:
-            assert told[2] == format_ns(finding.cost_ns)
+        if match[2]:
+            assert match[2] == format_ns(finding.cost_ns)
             whole = finding.cost_ns
         assert abs(whole - finding.cost_ns) <= finding.cost_ns // 50, "what is told adds up to all delays"
-        if told[3]:
-            assert told[3] == format_ns(finding.each_ns or 0)
+        if match[3]:
+            assert match[3] == format_ns(finding.each_ns or 0)
             # Half of them are as long as the median, or longer.
             assert 2 * finding.cost_ns >= (finding.each_ns or 0) * (delays // 2)
             assert delays > 1
@@ -37,7 +37,7 @@ def test_delays_add_up_to_what_is_told(every_trace: Trace) -> None:
 
 def test_nothing_is_told_as_not_known(every_trace: Trace) -> None:
     for finding in (one for root in findings(every_trace) for one in (root, *root.consequences)):
-        told = " ".join((finding.title, finding.cost, finding.seen, finding.why, *finding.fixes))
-        assert "not known)" not in told
-        assert "None" not in told.split()
+        text = " ".join((finding.title, finding.cost, finding.seen, finding.why, *finding.fixes))
+        assert "not known)" not in text
+        assert "None" not in text.split()
         assert finding.evidence, "there is something to be said in any case"

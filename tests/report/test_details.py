@@ -8,14 +8,14 @@ from tests.by_hand import Row, connection, tables_of
 MS = 1_000_000
 
 
-def told(*connections: Row, names: bool = True, **more: list[Row]) -> list[Details]:
+def details_of(*connections: Row, names: bool = True, **more: list[Row]) -> list[Details]:
     rows: dict[str, Any] = {"connections": connections, **more}
     return list(details(tables_of(**rows), names=names))
 
 
 def one(**facts: Any) -> Row:  # noqa: ANN401
-    known = {"opened_at": 5 * MS, "closed_at": 105 * MS, "first_frame": 3, "last_frame": 17}
-    return connection(0, **known | {"bytes_client": 100, "bytes_server": 2_500} | facts)
+    defaults = {"opened_at": 5 * MS, "closed_at": 105 * MS, "first_frame": 3, "last_frame": 17}
+    return connection(0, **defaults | {"bytes_client": 100, "bytes_server": 2_500} | facts)
 
 
 EXCHANGE: Row = {
@@ -25,7 +25,7 @@ EXCHANGE: Row = {
 
 
 def test_a_connection_that_carries_nothing_has_a_title_and_a_line() -> None:
-    assert told(one()) == [
+    assert details_of(one()) == [
         Details(
             title="tcp.stream eq 0  10.0.0.1:40000 → 10.0.0.9:80  complete, 100 ms",
             lines=("frames 3–17; after 0 ns; sent 100 B, received 2.50 kB",),
@@ -39,7 +39,7 @@ def test_what_went_wrong_with_packets_is_counted() -> None:
         "out_of_order_server": 1, "zero_windows_client": 2, "zero_windows_server": 1, "missing_client": 40,
         "missing_server": 60,
     }  # fmt: skip
-    ((line,),) = (found.lines for found in told(one(**facts)))
+    ((line,),) = (found.lines for found in details_of(one(**facts)))
     assert line.split("; ")[3:] == [
         "round trip to server 20.0 ms",
         "5 retransmissions",
@@ -50,15 +50,15 @@ def test_what_went_wrong_with_packets_is_counted() -> None:
 
 
 def test_connections_are_in_the_order_of_their_numbers_with_the_time_after_the_first() -> None:
-    found = told(connection(1, opened_at=9 * MS, closed_at=9 * MS), one())
+    found = details_of(connection(1, opened_at=9 * MS, closed_at=9 * MS), one())
     assert [found[0].title[:15], found[1].title[:15]] == ["tcp.stream eq 0", "tcp.stream eq 1"]
     assert "after 4.00 ms" in found[1].lines[0]
 
 
 def test_owners_are_told_where_names_are_wanted() -> None:
     owned = one(client_process="curl", client_pid=7)
-    assert "10.0.0.1:40000 (curl (pid 7)) →" in told(owned)[0].title
-    assert "curl" not in told(owned, names=False)[0].title
+    assert "10.0.0.1:40000 (curl (pid 7)) →" in details_of(owned)[0].title
+    assert "curl" not in details_of(owned, names=False)[0].title
 
 
 def test_handshakes_and_exchanges_say_what_is_known_of_them() -> None:
@@ -67,13 +67,13 @@ def test_handshakes_and_exchanges_say_what_is_known_of_them() -> None:
          "hello_at": 0, "ready_at": 20 * MS, "inferred": False},
         {"stream": 0, "number": 1, "outcome": "incomplete", "hello_at": 50 * MS, "inferred": True},
     ]  # fmt: skip
-    (found,) = told(one(), handshakes=handshakes, exchanges=[EXCHANGE])
+    (found,) = details_of(one(), handshakes=handshakes, exchanges=[EXCHANGE])
     assert found.lines[1:] == (
         "TLS 20.0 ms: TLSv1.3, full, shop.example",
         "TLS ~not finished incomplete: encrypted renegotiation",
         "GET shop.example /a → 200, 900 B: request 1.00 ms, wait 40.0 ms",
     )
-    (without,) = told(one(), names=False, handshakes=handshakes, exchanges=[EXCHANGE])
+    (without,) = details_of(one(), names=False, handshakes=handshakes, exchanges=[EXCHANGE])
     assert without.lines[1] == "TLS 20.0 ms: TLSv1.3, full"
     assert without.lines[3].startswith("GET /a → 200")
 
@@ -81,7 +81,7 @@ def test_handshakes_and_exchanges_say_what_is_known_of_them() -> None:
 def test_what_is_not_known_of_an_exchange_is_said_so() -> None:
     hidden: Row = {"stream": 0, "number": 0, "protocol": "tls", "inferred": True}
     answered = {**hidden, "number": 1, "response_bytes": 5, "transfer_ns": MS}
-    (found,) = told(one(), exchanges=[hidden, answered])
+    (found,) = details_of(one(), exchanges=[hidden, answered])
     assert found.lines[1:] == ("~tls → no answer: unseen", "~tls → answer, 5 B: transfer 1.00 ms")
 
 
@@ -90,14 +90,14 @@ def test_each_end_of_a_link_names_the_other_and_the_parts_of_the_wait() -> None:
         "front_stream": 0, "front_exchange": 0, "back_stream": 1, "back_exchange": 0, "method": "id",
         "confidence": 0.95, "proxy_in_ns": 2 * MS, "connect_ns": 0, "wait_ns": 30 * MS,
     }  # fmt: skip
-    front, back = told(one(), connection(1), exchanges=[EXCHANGE, {**EXCHANGE, "stream": 1}], links=[link])
+    front, back = details_of(one(), connection(1), exchanges=[EXCHANGE, {**EXCHANGE, "stream": 1}], links=[link])
     assert front.lines[2] == "  caused tcp.stream eq 1 #0: proxy 2.00 ms, backend 30.0 ms (id, 0.95)"
     assert back.lines[2] == "  caused by tcp.stream eq 0 #0 (id, 0.95)"
 
 
 def test_a_connection_that_is_handed_on_as_a_whole_says_so_above_its_exchanges() -> None:
     link: Row = {"front_stream": 0, "back_stream": 1, "method": "client-hello", "confidence": 0.99}
-    front, back = told(one(), connection(1), exchanges=[EXCHANGE], links=[link])
+    front, back = details_of(one(), connection(1), exchanges=[EXCHANGE], links=[link])
     assert front.lines[1] == "handed on as tcp.stream eq 1 (client-hello, 0.99)"
     assert back.lines[1] == "handed on from tcp.stream eq 0 (client-hello, 0.99)"
 
@@ -106,7 +106,7 @@ def test_what_belongs_to_an_exchange_stands_under_it() -> None:
     tunnel = {"tunnel": "websocket", "request_at": 0}
     log: Row = {"log": 0, "path": "access.log"}
     line: Row = {"log": 0, "line": 4, "text": "", "stream": 0, "exchange": 0, "confidence": 1.0}
-    (found,) = told(one(), exchanges=[EXCHANGE | tunnel | {"from_log": True}], logs=[log], log_lines=[line])
+    (found,) = details_of(one(), exchanges=[EXCHANGE | tunnel | {"from_log": True}], logs=[log], log_lines=[line])
     assert found.lines[1:] == (
         "GET shop.example /a (from the log) → 200, 900 B: request 1.00 ms, wait 40.0 ms",
         "  tunnel websocket, not opened",
@@ -119,7 +119,9 @@ def test_stalls_come_last_with_their_frames() -> None:
         "stream": 0, "kind": "rto", "detail": "tail", "side": "server", "start_at": 7 * MS, "end_at": 207 * MS,
         "start_frame": 5, "end_frame": 9, "confidence": 0.9,
     }  # fmt: skip
-    (found,) = told(one(), exchanges=[EXCHANGE], stalls=[stall, {**stall, "start_at": 8 * MS, "released_frame": 7}])
+    (found,) = details_of(
+        one(), exchanges=[EXCHANGE], stalls=[stall, {**stall, "start_at": 8 * MS, "released_frame": 7}]
+    )
     assert len(found.lines) == 4
     assert "200 ms (rto, tail, server, confidence 0.90), frames 5 → 9: " in found.lines[2]
     assert "frames 5 → 7 → 9: " in found.lines[3]

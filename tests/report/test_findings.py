@@ -114,7 +114,7 @@ def test_names_are_left_out_where_they_are_not_wanted() -> None:
 
 def row(trace: Trace, number: int, root: int | None = None, **facts: object) -> None:
     """Put a finding into a trace."""
-    told: dict[str, object] = {
+    values: dict[str, object] = {
         "number": number,
         "root": root,
         "finding": f"f{number}",
@@ -122,10 +122,10 @@ def row(trace: Trace, number: int, root: int | None = None, **facts: object) -> 
         "severity": "note",
         "waited_ns": 1,
     }
-    told |= {"streams": [], "frames": [], "evidence": "e", "why": "w", "count": 0}
-    told |= dict.fromkeys(("cost_ns", "critical_ns", "shared_ns", "vain_ns"), 0) | facts
-    columns = ", ".join(f"${name} AS {name}" for name in told)
-    trace.execute(f"INSERT INTO findings BY NAME SELECT {columns}", told)
+    values |= {"streams": [], "frames": [], "evidence": "e", "why": "w", "count": 0}
+    values |= dict.fromkeys(("cost_ns", "critical_ns", "shared_ns", "vain_ns"), 0) | facts
+    columns = ", ".join(f"${name} AS {name}" for name in values)
+    trace.execute(f"INSERT INTO findings BY NAME SELECT {columns}", values)
 
 
 def test_a_consequence_may_be_worse_than_what_causes_it() -> None:

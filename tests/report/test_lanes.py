@@ -65,8 +65,8 @@ def test_owners_and_names_are_told_where_they_are_wanted() -> None:
     tables.execute(
         "UPDATE connections SET client_process = 'curl', client_pid = 7, server_pod = 'web' WHERE stream = 0"
     )
-    known, other = lanes(tables, [0, 1], AXIS, names=True)
-    assert (known.client, known.owner) == ("curl (pid 7)", "pod web")
+    named, other = lanes(tables, [0, 1], AXIS, names=True)
+    assert (named.client, named.owner) == ("curl (pid 7)", "pod web")
     assert (other.client, other.owner) == ("10.0.0.1:40001", "pod web"), "who owns the server is the same for all of it"
     without = lanes(tables, [0, 1], AXIS, names=False)
     assert {(lane.client[:8], lane.owner, lane.names) for lane in without} == {("10.0.0.1", "", ())}
@@ -111,5 +111,5 @@ def test_no_time_is_lost_when_phases_are_joined(phases: list[tuple[str, int]], s
     drawn, whole = filled(phases, slots)
     assert sum(one.end - one.start for one in drawn) == whole
     for kind in ("wait", "idle", "tls"):
-        told = sum(one.end - one.start for one in drawn if one.kind == kind)
-        assert told == sum(lasts for name, lasts in phases if name == kind)
+        drawn_ns = sum(one.end - one.start for one in drawn if one.kind == kind)
+        assert drawn_ns == sum(lasts for name, lasts in phases if name == kind)

@@ -22,13 +22,13 @@ def line(number: int, exchange: int | None = None, **facts: Any) -> Row:  # noqa
 
 
 def differs(number: int, logged: int, wire: int, **parts: int) -> Row:
-    told = {
+    difference = {
         "logged_ns": logged * MS,
         "wire_ns": wire * MS,
         "difference_ns": (wire - logged) * MS,
         "explained": "network",
     }
-    return {"log": 0, "line": number, "stream": 0, "exchange": 0, **PARTS, **told, **parts}
+    return {"log": 0, "line": number, "stream": 0, "exchange": 0, **PARTS, **difference, **parts}
 
 
 def logged(**more: list[Row]) -> Tables:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import conchart
-from conchart.report.messages import BY_EXCHANGE, are_there, told
+from conchart.report.messages import BY_EXCHANGE, are_there, describe
 from conchart.report.rows import rows
 from tests.conftest import ROOT
 
@@ -14,23 +14,23 @@ SOCKETS = ROOT / "captures/messages/websocket/input.pcap"
 def sentences(path: Path) -> list[str]:
     with conchart.read(path) as trace:
         assert are_there(trace)
-        return [told(row) for row in rows(trace, f"FROM ({BY_EXCHANGE}) ORDER BY stream, number")]
+        return [describe(row) for row in rows(trace, f"FROM ({BY_EXCHANGE}) ORDER BY stream, number")]
 
 
 def test_of_a_stream_its_messages_and_its_longest_pause_are_told() -> None:
-    said = sentences(CALLS)
-    assert len(said) == 7
-    assert said[0] == "1 message of the client (7 B), 1 message of the server (14 B)"
-    assert said[1] == (
+    texts = sentences(CALLS)
+    assert len(texts) == 7
+    assert texts[0] == "1 message of the client (7 B), 1 message of the server (14 B)"
+    assert texts[1] == (
         "1 message of the client (3 B), 5 messages of the server (75 B), "
         "longest pause between two of the server's 201 ms (frames 30 → 32)"
     )
-    assert said[4] == "1 message of the client (7 B)"
+    assert texts[4] == "1 message of the client (7 B)"
 
 
 def test_control_frames_are_counted_apart_and_end_no_pause() -> None:
-    said = sentences(SOCKETS)
-    assert said[0] == (
+    texts = sentences(SOCKETS)
+    assert texts[0] == (
         "6 messages of the server (88 B), 4 control frames, "
         "longest pause between two of the server's 202 ms (frames 12 → 14)"
     )

@@ -26,10 +26,10 @@ def test_the_page_says_what_the_terminal_says(title: str) -> None:
     case, options = CASES[title]
     with read(case / "input.pcap", **options) as trace:
         with report_of(trace) as report:
-            said = [line.strip() for one in report.details() for line in one.lines]
+            lines = [line.strip() for one in report.details() for line in one.lines]
         notes = Page(render(trace)).data["notes"]
     assert set(notes["title"]) == {title}
-    assert sorted(says for says in said if says in notes["says"]) == sorted(notes["says"]) != []
+    assert sorted(says for says in lines if says in notes["says"]) == sorted(notes["says"]) != []
     assert all((number is None) == (title == "Race") for number in notes["number"])
 
 

@@ -13,17 +13,17 @@ CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
 def test_a_trace_is_counted() -> None:
     with empty_trace() as trace:
         trace.execute(STORY)
-        told = overview(trace)
-    assert (told.packets, told.selected, told.bytes, told.first_at) == (1240, 1240, 345678, T0)
-    assert (told.connections, told.clients, told.servers, told.hosts) == (3, 3, 2, 5)
-    assert (told.requests, told.with_requests, told.handshakes, told.resumed) == (1, 1, 1, 0)
-    assert told.paths == ["story.pcap"]
+        counts = overview(trace)
+    assert (counts.packets, counts.selected, counts.bytes, counts.first_at) == (1240, 1240, 345678, T0)
+    assert (counts.connections, counts.clients, counts.servers, counts.hosts) == (3, 3, 2, 5)
+    assert (counts.requests, counts.with_requests, counts.handshakes, counts.resumed) == (1, 1, 1, 0)
+    assert counts.paths == ["story.pcap"]
 
 
 def test_nothing_counts_nothing() -> None:
     with empty_trace() as trace:
-        told = overview(trace)
-    assert (told.packets, told.connections, told.hosts, told.first_at, told.paths) == (0, 0, 0, None, [])
+        counts = overview(trace)
+    assert (counts.packets, counts.connections, counts.hosts, counts.first_at, counts.paths) == (0, 0, 0, None, [])
 
 
 def test_every_output_counts_times_from_the_first_packet() -> None:

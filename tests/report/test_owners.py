@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from conchart.report.owners import are_known, who
+from conchart.report.owners import are_there, who
 from tests.by_hand import connection, tables_of
 
 
@@ -27,4 +27,4 @@ def test_the_owner_of_a_side_is_named(facts: dict[str, Any], whole: str | None, 
         tables = tables_of(connections=[connection(0, **{f"{side}_{name}": value for name, value in facts.items()})])
         query = f"SELECT {who(side)}, {who(side, brief=True)}, {who(other)} FROM connections"
         assert tables.fetch(query) == [(whole, brief, None)]
-        assert are_known(tables) == (whole is not None)
+        assert are_there(tables) == (whole is not None)

@@ -97,11 +97,11 @@ def test_a_percent_is_a_part_and_less_is_none() -> None:
     st.booleans(),
 )  # fmt: skip
 def test_the_parts_and_what_is_explained_add_up_in_order_of_size(
-    told: dict[tuple[int, str, str], tuple[int, float]],
+    waited: dict[tuple[int, str, str], tuple[int, float]],
     at_places: bool,  # noqa: FBT001
 ) -> None:
-    waits = {key: ns for key, (ns, _) in told.items()}
-    explained = {key: int(ns * share) for key, (ns, share) in told.items() if share > 0.5}
+    waits = {key: ns for key, (ns, _) in waited.items()}
+    explained = {key: int(ns * share) for key, (ns, share) in waited.items() if share > 0.5}
     parts = [Part(kind="host", place="app", to_place=None, total_ns=3, uncertainty_ns=0)]
     spent = Spent(server_ip="10.0.0.1", server_port=80, total_ns=7, parts=(*parts, *parts))
     found = divided(waits, explained, spent=(spent,) if at_places else ())
@@ -173,16 +173,16 @@ def front(ip: str = "10.0.0.1", **facts: int) -> dict[tuple[str, int], Split]:
 
 def test_of_a_fronts_wait_the_largest_hop_of_the_owner_is_named() -> None:
     waits = {(1, "wait", "proxy"): 40, (1, "wait", "server"): 60}
-    told = [part.part for part in divided(waits, split=front(proxy_ns=40, pool_ns=10, backend_ns=60))]
-    assert told == ["wait for the server, the backend", "wait for the server, the proxy itself"]
-    told = [part.part for part in divided(waits, split=front(pool_ns=40, unlinked_ns=60))]
-    assert told == [
+    texts = [part.part for part in divided(waits, split=front(proxy_ns=40, pool_ns=10, backend_ns=60))]
+    assert texts == ["wait for the server, the backend", "wait for the server, the proxy itself"]
+    texts = [part.part for part in divided(waits, split=front(pool_ns=40, unlinked_ns=60))]
+    assert texts == [
         "wait for the server, the proxy and what stands behind it",
         "wait for the server, waiting for a pooled connection",
     ]
-    told = [part.part for part in divided(waits, split=front(connect_ns=31, tls_ns=30, backend_ns=60))]
-    assert told[0] == "wait for the server, connecting to the backend"
-    assert told[1] == "wait for the server, the proxy's own time", "no part of it is known"
+    texts = [part.part for part in divided(waits, split=front(connect_ns=31, tls_ns=30, backend_ns=60))]
+    assert texts[0] == "wait for the server, connecting to the backend"
+    assert texts[1] == "wait for the server, the proxy's own time", "no part of it is known"
 
 
 def described(

@@ -12,16 +12,16 @@ MS, S = 1_000_000, 1_000_000_000
 
 
 def clock(**facts: Any) -> Clock:  # noqa: ANN401
-    known: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "place": "app", "reference": "client", "method": "packets", "offset_ns": 37_500_000, "drift_ppb": 0,
         "uncertainty_ns": 310_000, "through": "client", "through_ahead_ns": 37_500_000, "through_ns": 310_000,
         "packets": 1_204, "piece": 1, "pieces": 1, "from_ns": 0, "lasts_ns": 100 * S,
     }  # fmt: skip
-    return Clock(**known | facts)
+    return Clock(**defaults | facts)
 
 
 @pytest.mark.parametrize(
-    ("facts", "told"),
+    ("facts", "text"),
     [
         ({}, "37.5 ms ± 310 µs ahead of client (1 204 packets)"),
         ({"offset_ns": -37_500_000}, "37.5 ms ± 310 µs behind client (1 204 packets)"),
@@ -55,8 +55,8 @@ def clock(**facts: Any) -> Clock:  # noqa: ANN401
         ),
     ],
 )
-def test_a_clock_says_how_far_it_is_ahead_and_how_sure_that_is(facts: dict[str, Any], told: str) -> None:
-    assert str(clock(**facts)).replace("\N{THIN SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ") == told
+def test_a_clock_says_how_far_it_is_ahead_and_how_sure_that_is(facts: dict[str, Any], text: str) -> None:
+    assert str(clock(**facts)).replace("\N{THIN SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ") == text
 
 
 def test_a_drift_is_told_where_it_is_more_than_the_offset_may_be_wrong_on_either_side() -> None:
@@ -81,8 +81,8 @@ def test_clocks_are_listed_in_the_order_of_places_and_pieces() -> None:
     ]  # fmt: skip
     places = [{"number": number, "place": name} for number, name in enumerate(("client", "lb", "app"))]
     found = clocks(tables_of(clocks=rows, places=places, connections=[connection(0, opened_at=100)]))
-    told = [(one.place, one.piece, one.pieces, one.from_ns, one.lasts_ns, one.through_ahead_ns) for one in found]
-    assert told == [
+    pieces = [(one.place, one.piece, one.pieces, one.from_ns, one.lasts_ns, one.through_ahead_ns) for one in found]
+    assert pieces == [
         ("lb", 1, 2, 5, 25, None),
         ("lb", 2, 2, 15, 15, None),
         ("app", 1, 2, 10, 10, 40 - 7),
@@ -110,11 +110,11 @@ def test_a_part_is_named_by_host_or_path(kind: str, to_place: str | None, words:
 
 
 def test_a_length_says_what_clocks_may_make_of_it() -> None:
-    told = [
+    texts = [
         Part(kind="path", place="a", to_place="b", total_ns=21_300_000, uncertainty_ns=doubt).length
         for doubt in (310_000, 0, None)
     ]
-    assert told == ["21.3 ms ± 310 µs", "21.3 ms", "21.3 ms (clocks unknown)"]
+    assert texts == ["21.3 ms ± 310 µs", "21.3 ms", "21.3 ms (clocks unknown)"]
 
 
 def test_what_is_not_known_is_the_rest() -> None:

@@ -22,11 +22,11 @@ def repeated() -> Iterator[Trace]:
         yield trace
 
 
-def asked(story: Story, *waits: int, port: int = 50_000, **exchange: object) -> None:
+def ask(story: Story, *waits: int, port: int = 50_000, **exchange: object) -> None:
     """Ask the same on a connection of its own, with these waits in ms."""
     phases = [one for ms in waits for one in (("request", MS), ("wait", ms * MS), ("transfer", MS))]
-    told = {"protocol": "postgresql", "method": "Query", "status": 0, **exchange}
-    story.connect(("10.0.0.1", port), DATABASE, 0, phases, exchange=told)
+    facts = {"protocol": "postgresql", "method": "Query", "status": 0, **exchange}
+    story.connect(("10.0.0.1", port), DATABASE, 0, phases, exchange=facts)
 
 
 def test_repeated_queries_to_the_nanosecond(repeated: Trace) -> None:
@@ -110,13 +110,13 @@ def test_shapes_of_each_store(store: str, shape: str, facts: str | None) -> None
 )
 def test_openings_and_what_is_never_answered_are_no_queries(store: str, count: int, shapes: int) -> None:
     with read(ROOT / f"captures/stores/{store}/input.pcap") as trace:
-        (told,) = stores(trace, most=3)
+        (listed,) = stores(trace, most=3)
         assert not {"AUTH", "HELLO ?", "Startup", "Authenticate", "Quit", "SSLRequest", "saslStart admin"} & {
             query.shape for query in queries(trace)
         }
-    assert (told.count, told.shapes, len(told.queries)) == (count, shapes, 3)
-    assert told.rest == f"and {shapes - 3} more shapes"
-    assert sum(query.count for query in told.queries) < count
+    assert (listed.count, listed.shapes, len(listed.queries)) == (count, shapes, 3)
+    assert listed.rest == f"and {shapes - 3} more shapes"
+    assert sum(query.count for query in listed.queries) < count
 
 
 def test_a_capture_without_stores_groups_nothing(
@@ -132,8 +132,8 @@ def test_a_capture_without_stores_groups_nothing(
 
 def test_equal_waits_name_the_first_query(trace_of: TellTrace) -> None:
     story = Story()
-    asked(story, 3, 9, 9, target="SELECT ?")
-    asked(story, 9, port=50_001, target="SELECT ?")
+    ask(story, 3, 9, 9, target="SELECT ?")
+    ask(story, 9, port=50_001, target="SELECT ?")
     story.capture()
     (query,) = queries(trace_of(story))
     assert (query.count, query.total_ns, query.p50_ns, query.worst_ns) == (4, 30 * MS, 9 * MS, 9 * MS)
@@ -143,14 +143,14 @@ def test_equal_waits_name_the_first_query(trace_of: TellTrace) -> None:
 def test_of_many_shapes_the_rest_is_counted(trace_of: TellTrace) -> None:
     story = Story()
     for number in range(8):
-        asked(story, 8 - number, port=50_000 + number, target=f"SELECT c{number}")
+        ask(story, 8 - number, port=50_000 + number, target=f"SELECT c{number}")
     story.capture()
     trace = trace_of(story)
-    told = [str(line) for line in query_lines(Report(trace), 100)]
-    assert told[0] == "10.0.0.2:5432  postgresql: 8 queries of 8 shapes, 36.0 ms in all"
-    assert told[1] == "  SELECT c0"
-    assert told[-3] == "  and 3 more shapes"
-    assert told[-2].startswith('all shapes: conchart query CAPTURE "SELECT method, coalesce(shape, target)')
+    lines = [str(line) for line in query_lines(Report(trace), 100)]
+    assert lines[0] == "10.0.0.2:5432  postgresql: 8 queries of 8 shapes, 36.0 ms in all"
+    assert lines[1] == "  SELECT c0"
+    assert lines[-3] == "  and 3 more shapes"
+    assert lines[-2].startswith('all shapes: conchart query CAPTURE "SELECT method, coalesce(shape, target)')
     brief = [str(line) for line in brief_queries(Report(trace), 100, 3)]
     assert brief[0] == "1 time, 8.00 ms: SELECT c0"
     assert brief[2] == "and 6 more shapes: add -v"
@@ -160,7 +160,7 @@ def test_of_many_shapes_the_rest_is_counted(trace_of: TellTrace) -> None:
 
 def test_lines_fit_and_hostile_text_is_harmless(trace_of: TellTrace) -> None:
     story = Story()
-    asked(story, 1, target="SELECT \x1b[31m" + "x" * 900)
+    ask(story, 1, target="SELECT \x1b[31m" + "x" * 900)
     story.capture()
     trace = trace_of(story)
     for width in (40, 80):
@@ -187,5 +187,5 @@ def test_the_sql_for_all_shapes_runs(repeated: Trace) -> None:
     ],
 )
 def test_shape_of_an_exchange(repeated: Trace, values: str, shape: str) -> None:
-    told = f"(VALUES ({values}, NULL::VARCHAR)) told(store, method, target, shape)"
-    assert repeated.fetch(f"SELECT {SHAPE} FROM {told}") == [(shape,)]
+    relation = f"(VALUES ({values}, NULL::VARCHAR)) exchange(store, method, target, shape)"
+    assert repeated.fetch(f"SELECT {SHAPE} FROM {relation}") == [(shape,)]

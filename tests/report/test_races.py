@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from conchart.report.races import OF_STREAMS, are_there, told
+from conchart.report.races import OF_STREAMS, are_there, describe
 from conchart.report.rows import rows
 from tests.by_hand import connection, tables_of
 
@@ -19,7 +19,7 @@ def sentences(*, state: str = "complete", **race: Any) -> dict[int, str]:  # noq
     loser = connection(0, server="10.0.0.9:443", state=state)
     tables = tables_of(connections=[loser, connection(1, server="10.0.0.8:443", transport="udp")], races=[facts])
     assert are_there(tables)
-    return {row["stream"]: told(row) for row in rows(tables, OF_STREAMS)}
+    return {row["stream"]: describe(row) for row in rows(tables, OF_STREAMS)}
 
 
 def test_either_side_is_told_of_the_other() -> None:

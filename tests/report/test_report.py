@@ -28,7 +28,7 @@ CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
 
 
 def finding(number: int = 0, **others: Any) -> Finding:  # noqa: ANN401
-    told: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "number": number,
         "name": "slow-server",
         "title": "Slow server: it takes long to answer",
@@ -55,7 +55,7 @@ def finding(number: int = 0, **others: Any) -> Finding:  # noqa: ANN401
         "why": "It works.",
         "fixes": ("give it an index",),
     }
-    return Finding(**(told | others))
+    return Finding(**(defaults | others))
 
 
 def server(wait_ns: int) -> Server:
@@ -94,7 +94,7 @@ def by_hand(**others: object) -> Report:
     """A capture of one request that waited for 1 s."""
     findings = others.pop("findings", [finding()])
     assert isinstance(findings, list)
-    told = verdict(
+    answer = verdict(
         waited_ns=1_000 * MS,
         findings=findings,
         waits=[],
@@ -137,7 +137,7 @@ def by_hand(**others: object) -> Report:
     )
     alike = Alike(server=server(1_000 * MS), others=0, others_connections=0, others_waited_ns=0, one_address=True)
     parts: dict[str, object] = {
-        "verdict": told,
+        "verdict": answer,
         "findings": findings,
         "overview": overview,
         "totals": Totals(count=1, waited_ns=1_000 * MS, longest_ns=1_000 * MS, total_ns=1_000 * MS),
@@ -188,11 +188,11 @@ def test_without_findings_the_state_says_so() -> None:
 @pytest.mark.parametrize("verbose", [False, True])
 def test_no_query_of_a_summary_runs_twice(verbose: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each part is worked out once, whoever asks for it."""
-    asked: Counter[tuple[str, str]] = Counter()
+    queries: Counter[tuple[str, str]] = Counter()
     fetch: Callable[..., Any] = Trace.fetch_named
 
     def counting(self: Trace, query: str, params: object = None) -> object:
-        asked[query, repr(params)] += 1
+        queries[query, repr(params)] += 1
         return fetch(self, query, params)
 
     with conchart.read(CAPTURE) as trace:
@@ -200,7 +200,7 @@ def test_no_query_of_a_summary_runs_twice(verbose: bool, monkeypatch: pytest.Mon
         monkeypatch.setattr(Trace, "fetch_named", counting)
         with report_of(trace) as report:
             print_summary(report, plain_console(io.StringIO()), DrawOptions(verbose=verbose))
-    assert [query for query, times in asked.items() if times > 1] == []
+    assert [query for query, times in queries.items() if times > 1] == []
 
 
 def test_an_anonymous_report_has_no_names() -> None:

@@ -1,7 +1,7 @@
 """Spans of programs beside their requests."""
 
 from conchart.report.rows import rows
-from conchart.report.spans import BY_EXCHANGE, are_there, told
+from conchart.report.spans import BY_EXCHANGE, are_there, describe
 from tests.by_hand import Row, tables_of
 
 MS = 1_000_000
@@ -16,7 +16,7 @@ SERVER: Row = {
 
 
 def sentences(*spans: Row) -> list[str]:
-    return [sentence for row in rows(tables_of(spans=spans), BY_EXCHANGE) for sentence in told(row)]
+    return [sentence for row in rows(tables_of(spans=spans), BY_EXCHANGE) for sentence in describe(row)]
 
 
 def test_the_parts_of_a_clients_span_add_up() -> None:

@@ -7,7 +7,7 @@ from conchart.report.report import Report
 from conchart.report.splits import Split, splits
 from tests.conftest import ROOT
 
-KNOWN = Split(
+SPLIT = Split(
     requests=20,
     wait_ns=6_380,
     backend_ns=3_510,
@@ -22,7 +22,7 @@ KNOWN = Split(
 
 
 def test_parts_that_took_no_time_are_not_told() -> None:
-    assert str(KNOWN) == "of 6.38 µs wait: backend 3.51 µs, connecting 96 ns, the proxy itself 2.77 µs"
+    assert str(SPLIT) == "of 6.38 µs wait: backend 3.51 µs, connecting 96 ns, the proxy itself 2.77 µs"
 
 
 def test_what_is_not_linked_is_told_with_its_requests() -> None:
@@ -43,10 +43,10 @@ def test_what_is_not_linked_is_told_with_its_requests() -> None:
 
 def test_requests_side_by_side_wait_no_longer_than_their_users() -> None:
     """Shares stay, and parts add up: 20 requests that waited 6.38 µs, in 1 µs."""
-    split = KNOWN.within(1_001)
+    split = SPLIT.within(1_001)
     assert sum(ns for _, ns, _ in split.parts()) == split.wait_ns == 1_001
     assert str(split) == "of 1.00 µs wait: backend 551 ns, connecting 15 ns, the proxy itself 435 ns"
-    assert KNOWN.within(7_000) == KNOWN
+    assert SPLIT.within(7_000) == SPLIT
 
 
 def test_a_hop_has_no_more_than_users_waited() -> None:
@@ -64,7 +64,7 @@ def test_a_hop_has_no_more_than_users_waited() -> None:
 
 
 def test_an_application_has_a_part_for_each_store() -> None:
-    split = replace(KNOWN, stores=(("PostgreSQL 10.0.0.3:5432", 3_000), ("Redis 10.0.0.4:6379", 510)))
+    split = replace(SPLIT, stores=(("PostgreSQL 10.0.0.3:5432", 3_000), ("Redis 10.0.0.4:6379", 510)))
     assert str(split) == (
         "of 6.38 µs wait: PostgreSQL 10.0.0.3:5432 3.00 µs, Redis 10.0.0.4:6379 510 ns, connecting 96 ns, "
         "the application itself 2.77 µs"

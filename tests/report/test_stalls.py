@@ -18,14 +18,14 @@ def idling(idle: int) -> Story:
 
 
 @pytest.mark.parametrize(
-    ("idle", "stalled", "told"), [(900 * MS, 10 * MS, 1), (100 * MS, 2 * MS, 1), (900 * MS, 8 * MS, 0)]
+    ("idle", "stalled", "count"), [(900 * MS, 10 * MS, 1), (100 * MS, 2 * MS, 1), (900 * MS, 8 * MS, 0)]
 )
 def test_ten_milliseconds_are_told_and_so_is_a_hundredth(
-    trace_of: TellTrace, idle: int, stalled: int, told: int
+    trace_of: TellTrace, idle: int, stalled: int, count: int
 ) -> None:
     story = idling(idle)
     story.stall(0, "nagle", 100 * MS, 100 * MS + stalled)
-    assert len(stall_costs(trace_of(story))) == told
+    assert len(stall_costs(trace_of(story))) == count
 
 
 @pytest.mark.parametrize(("confidence", "sure"), [(0.5, " (50 % sure)"), (0.95, "")])
@@ -33,8 +33,8 @@ def test_what_is_not_sure_is_told_with_how_sure_it_is(trace_of: TellTrace, confi
     story = idling(900 * MS)
     story.stall(0, "sender", 100 * MS, 400 * MS, confidence=confidence)
     trace = trace_of(story)
-    (told,) = stall_costs(trace)
-    assert str(told) == (f"paused: 300 ms on 1 connection, the sending program pauses in the middle of a message{sure}")
+    (cost,) = stall_costs(trace)
+    assert str(cost) == (f"paused: 300 ms on 1 connection, the sending program pauses in the middle of a message{sure}")
     assert trace.sql("SELECT waited_ns FROM servers").fetchall() == [(400 * MS,)]
 
 

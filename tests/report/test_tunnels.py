@@ -1,7 +1,7 @@
 """Tunnels that a CONNECT opened."""
 
 from conchart.report.rows import rows
-from conchart.report.tunnels import COLUMNS, are_there, told
+from conchart.report.tunnels import COLUMNS, are_there, describe
 from tests.by_hand import Row, tables_of
 
 TUNNEL: Row = {
@@ -14,7 +14,7 @@ def sentence(**facts: object) -> str:
     tables = tables_of(exchanges=[TUNNEL | facts])
     assert are_there(tables)
     (row,) = rows(tables, f"SELECT {COLUMNS} FROM exchanges")
-    return told(row)
+    return describe(row)
 
 
 def test_both_directions_are_told() -> None:

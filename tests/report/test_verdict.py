@@ -57,10 +57,10 @@ def the_largest_part_comes_first(report: Report) -> None:
     # The last one may be the worst finding, however small it is.
     assert sizes[:-1] == sorted(sizes[:-1], reverse=True)
     for one in report.unexplained:
-        is_told = (one.ns, one.title) in {(entry.cost_ns, entry.title) for entry in rows}
-        assert is_told or (one.part or "parts below 1 %") in answer.rest
+        is_listed = (one.ns, one.title) in {(entry.cost_ns, entry.title) for entry in rows}
+        assert is_listed or (one.part or "parts below 1 %") in answer.rest
         assert not one.stream or one.detail or one.next_step
-        assert is_told or not one.part or len(rows) == MOST_ROWS
+        assert is_listed or not one.part or len(rows) == MOST_ROWS
         assert not one.part or LEAST_SHARE * one.ns >= answer.waited_ns
     wrong = {"serious", "warning"} & {entry.severity for entry in answer.entries}
     assert bool(wrong) == (answer.state == "faults") or answer.state == "nobody served"
@@ -71,14 +71,14 @@ NOTHING = {"Nothing wrong found", "Nothing found that costs users time", "Nothin
 
 
 def the_claim_that_nothing_is_wrong_agrees_with_all_tables(trace: Trace, report: Report) -> None:
-    told = report.verdict
+    verdict = report.verdict
     ((unjudged,),) = trace.fetch("SELECT count(*) FROM unjudged")
     ((bad,),) = trace.fetch("SELECT count(*) FROM findings WHERE severity <> 'note' AND root IS NULL")
-    titles = {entry.title for entry in told.entries}
-    if told.state == "healthy":
-        assert (unjudged, bad, told.in_vain) == (0, 0, ""), "as --fail-on warning and unjudged say"
-    assert (told.state == "healthy") == bool(titles & NOTHING)
-    assert bool(told.unjudged) == bool(unjudged and told.state not in ("faults", "nobody served"))
+    titles = {entry.title for entry in verdict.entries}
+    if verdict.state == "healthy":
+        assert (unjudged, bad, verdict.in_vain) == (0, 0, ""), "as --fail-on warning and unjudged say"
+    assert (verdict.state == "healthy") == bool(titles & NOTHING)
+    assert bool(verdict.unjudged) == bool(unjudged and verdict.state not in ("faults", "nobody served"))
     ((beyond,),) = trace.fetch("SELECT count(*) FROM unjudged WHERE connections < 1 OR waited_ns <= 0")
     assert beyond == 0
 
@@ -93,8 +93,8 @@ def test_a_wait_that_nothing_was_found_about_is_told_with_its_worst_request(trac
             [("syn", MS), ("request", MS), ("wait", wait * MS), ("transfer", MS)],
         )
     story.capture()
-    told = Report(trace_of(story)).verdict
-    (entry,) = (one for one in told.entries if one.kind == "wait")
+    verdict = Report(trace_of(story)).verdict
+    (entry,) = (one for one in verdict.entries if one.kind == "wait")
     assert (entry.title, entry.where, entry.cost_ns, entry.share) == (
         "Wait for the server, its own time",
         "www.example.com:80",
@@ -104,7 +104,7 @@ def test_a_wait_that_nothing_was_found_about_is_told_with_its_worst_request(trac
     assert "the longest" in entry.detail
     assert "5.70 s at frame" in entry.detail
     assert entry.next_step.startswith("look into the server's log")
-    assert (told.rest_ns, told.rest) == (6_090_000, "parts below 1 %")
+    assert (verdict.rest_ns, verdict.rest) == (6_090_000, "parts below 1 %")
 
 
 def test_small_parts_at_many_servers_are_one(trace_of: TellTrace) -> None:
@@ -113,13 +113,13 @@ def test_small_parts_at_many_servers_are_one(trace_of: TellTrace) -> None:
         story.connect(("10.0.0.1", number), (f"10.0.1.{number}", 80), 0, [("syn", 3 * MS)])
     story.connect(("10.0.0.1", 999), ("10.0.0.2", 80), 0, [("request", 10 * MS), ("transfer", 390 * MS)])
     story.capture()
-    told = Report(trace_of(story)).verdict
-    assert [(entry.title, entry.where, entry.share) for entry in told.entries if entry.kind == "wait"] == [
+    verdict = Report(trace_of(story)).verdict
+    assert [(entry.title, entry.where, entry.share) for entry in verdict.entries if entry.kind == "wait"] == [
         ("TCP handshake", "200 servers", "60 %"),
         ("Transfer", "www.example.com:80", "39 %"),
         ("Request", "www.example.com:80", "1 %"),
     ]
-    assert (told.rest_ns, told.rest) == (0, "")
+    assert (verdict.rest_ns, verdict.rest) == (0, "")
 
 
 def test_a_small_finding_is_never_above_a_large_part_that_nothing_explains() -> None:
@@ -178,9 +178,9 @@ def test_nothing_is_wrong_only_where_nothing_is(trace_of: TellTrace) -> None:
     story = Story()
     story.connect(("10.0.0.1", 1), ("10.0.0.2", 80), 0, [("unseen", 0)])
     story.capture()
-    told = Report(trace_of(story)).verdict
-    (entry,) = told.entries
-    assert (entry.kind, entry.title, told.state) == ("state", "Nothing wrong found", "healthy")
+    verdict = Report(trace_of(story)).verdict
+    (entry,) = verdict.entries
+    assert (entry.kind, entry.title, verdict.state) == ("state", "Nothing wrong found", "healthy")
 
 
 PHASES = [("syn", MS), ("request", MS), ("wait", MS), ("transfer", MS)]
@@ -193,9 +193,9 @@ def state_of(trace_of: TellTrace, *connections: dict[str, Any]) -> tuple[str, st
         phases = columns.pop("phases", PHASES)
         story.connect(("10.0.0.1", port), ("10.0.0.2", 80), 0, phases, **columns)
     story.capture()
-    told = Report(trace_of(story)).verdict
-    entry = told.entries[0]
-    return told.state, ": ".join(filter(None, (entry.title, entry.detail))), told.unjudged
+    verdict = Report(trace_of(story)).verdict
+    entry = verdict.entries[0]
+    return verdict.state, ": ".join(filter(None, (entry.title, entry.detail))), verdict.unjudged
 
 
 def test_a_beginning_that_is_missing_leaves_the_opening_unjudged(trace_of: TellTrace) -> None:
@@ -207,8 +207,8 @@ def test_a_beginning_that_is_missing_leaves_the_opening_unjudged(trace_of: TellT
 
 
 def test_of_one_direction_nothing_is_judged(trace_of: TellTrace) -> None:
-    state, said, unjudged = state_of(trace_of, {"packets_server": 0})
-    assert (state, said) == ("not judged", "Nothing wrong found in what could be judged")
+    state, sentence, unjudged = state_of(trace_of, {"packets_server": 0})
+    assert (state, sentence) == ("not judged", "Nothing wrong found in what could be judged")
     assert unjudged.startswith("1 connection with one direction only")
 
 
@@ -231,14 +231,14 @@ def test_half_of_the_wait_in_one_part_is_no_fault_and_not_healthy_either(trace_o
 
 
 def test_who_was_never_served_is_not_content(trace_of: TellTrace) -> None:
-    state, said, unjudged = state_of(trace_of, {}, {"phases": [("syn", MS)], "state": "unanswered"})
-    assert (state, said, unjudged) == ("not judged", "Nothing wrong found in what was served", "")
+    state, sentence, unjudged = state_of(trace_of, {}, {"phases": [("syn", MS)], "state": "unanswered"})
+    assert (state, sentence, unjudged) == ("not judged", "Nothing wrong found in what was served", "")
 
 
 def test_where_nobody_was_served_nothing_else_is_said(trace_of: TellTrace) -> None:
-    state, said, unjudged = state_of(trace_of, {"phases": [("syn", MS)], "state": "unanswered"})
+    state, sentence, unjudged = state_of(trace_of, {"phases": [("syn", MS)], "state": "unanswered"})
     assert (state, unjudged) == ("nobody served", "")
-    assert said.startswith("Nobody was served: 1 unanswered")
+    assert sentence.startswith("Nobody was served: 1 unanswered")
 
 
 def test_what_follows_from_a_gap_is_not_told_beside_it() -> None:

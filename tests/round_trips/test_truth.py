@@ -26,8 +26,8 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 @cache
 def truth(case: Path) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads((case / "truth.json").read_text())
-    return said
+    document: dict[str, Any] = json.loads((case / "truth.json").read_text())
+    return document
 
 
 def rows(case: Path, table: str) -> list[dict[str, Any]]:

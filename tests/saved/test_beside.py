@@ -35,8 +35,8 @@ def test_captures_of_several_places_are_opened_again(case: Path, name: str, tmp_
 
 @pytest.mark.parametrize("case", LOGGED, ids=lambda case: case.name)
 def test_access_logs_are_opened_again(case: Path, tmp_path: Path) -> None:
-    told = json.loads((case / "log.json").read_text(encoding="utf-8"))
-    log, formats = f"{told['log']}={case / 'access.log'}", [told["format"]] if told["format"] else []
+    settings = json.loads((case / "log.json").read_text(encoding="utf-8"))
+    log, formats = f"{settings['log']}={case / 'access.log'}", [settings["format"]] if settings["format"] else []
     with conchart.read(case / "input.pcap", access_logs=[log], log_formats=formats) as trace:
         assert opened(trace, tmp_path / "out.duckdb") == rows(trace)
         assert trace.fetch("SELECT count(*) > 0 FROM log_lines") == [(True,)]

@@ -34,20 +34,20 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "now.duckdb"
 
 
-def kept(version: str) -> Path:
+def path_of(version: str) -> Path:
     return HERE / f"{version}.duckdb.gz"
 
 
 def test_a_trace_of_the_present_version_is_kept(saved: Path, request: pytest.FixtureRequest) -> None:
     if request.config.getoption("--update-golden"):
-        kept(VERSION).write_bytes(gzip.compress(saved.read_bytes(), mtime=0))
-    assert all(kept(version).stat().st_size < MOST_BYTES for version in VERSIONS)
+        path_of(VERSION).write_bytes(gzip.compress(saved.read_bytes(), mtime=0))
+    assert all(path_of(version).stat().st_size < MOST_BYTES for version in VERSIONS)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_what_an_earlier_version_saved_is_opened_or_it_is_said_how(version: str, tmp_path: Path) -> None:
     path = tmp_path / f"{version}.duckdb"
-    path.write_bytes(gzip.decompress(kept(version).read_bytes()))
+    path.write_bytes(gzip.decompress(path_of(version).read_bytes()))
     try:
         trace = Trace.load(path)
     except CaptureError as error:
@@ -86,17 +86,17 @@ def test_tables_of_another_version_are_refused_with_what_to_do(saved: Path, tabl
     change(saved, f"UPDATE about SET tables = {tables}, conchart = '{version}'")
     with pytest.raises(CaptureError) as caught:
         Trace.load(saved)
-    said = str(caught.value)
-    assert f"saved by conchart {version}; this is conchart {VERSION}" in said
-    assert f"its tables have version {tables}, and this conchart knows version {SCHEMA_VERSION}" in said
-    assert f"pip install 'conchart=={version}'" in said
-    assert "Read the captures again" in said
+    message = str(caught.value)
+    assert f"saved by conchart {version}; this is conchart {VERSION}" in message
+    assert f"its tables have version {tables}, and this conchart knows version {SCHEMA_VERSION}" in message
+    assert f"pip install 'conchart=={version}'" in message
+    assert "Read the captures again" in message
 
 
 def test_tables_are_found_by_the_names_that_they_had(saved: Path, tmp_path: Path) -> None:
     with Trace.load(saved) as trace:
         trace.write(tmp_path / "now.tables")
-        known = {table.name: trace.fetch(f"SELECT count(*) FROM {table.name}") for table in TABLES}
+        expected = {table.name: trace.fetch(f"SELECT count(*) FROM {table.name}") for table in TABLES}
     for former, now in ((former, now) for now, former in FORMER[2].names.items()):
         change(saved, f"ALTER TABLE {now} RENAME TO {former}")
         (tmp_path / "now.tables" / now).rename(tmp_path / "now.tables" / former)
@@ -105,7 +105,7 @@ def test_tables_are_found_by_the_names_that_they_had(saved: Path, tmp_path: Path
     manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"conchart": 2}))
     for path in (saved, tmp_path / "now.tables"):
         with Trace.load(path) as trace:
-            assert {table.name: trace.fetch(f"SELECT count(*) FROM {table.name}") for table in TABLES} == known
+            assert {table.name: trace.fetch(f"SELECT count(*) FROM {table.name}") for table in TABLES} == expected
     change(saved, "UPDATE about SET tables = 3")
     with pytest.raises(CaptureError, match="another column: keep_alive_max"):
         Trace.load(saved)
@@ -144,7 +144,7 @@ def test_whatever_stands_in_the_place_of_the_writer_only_tables_count(saved: Pat
 
 
 @pytest.mark.parametrize(
-    ("manifest", "said"),
+    ("manifest", "message"),
     [
         ('{"conchart": 1, "version": "0.1.7"}', "saved by conchart 0.1.7; .*version 1"),
         ("[]", "manifest.json does not say"),
@@ -153,13 +153,13 @@ def test_whatever_stands_in_the_place_of_the_writer_only_tables_count(saved: Pat
     ],
 )
 def test_a_folder_of_another_version_is_refused_before_its_tables_are_read(
-    saved: Path, tmp_path: Path, manifest: str, said: str
+    saved: Path, tmp_path: Path, manifest: str, message: str
 ) -> None:
     with Trace.load(saved) as trace:
         trace.write(tmp_path / "out.tables")
     shutil.rmtree(tmp_path / "out.tables" / "phases")
     (tmp_path / "out.tables" / "manifest.json").write_text(manifest)
-    with pytest.raises(CaptureError, match=said):
+    with pytest.raises(CaptureError, match=message):
         Trace.load(tmp_path / "out.tables")
 
 
@@ -174,7 +174,7 @@ def test_a_rule_may_say_its_format() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         (f"format: {RULE_FORMAT + 1}", r"has format 2, and conchart \S+ knows format 1: it needs a later conchart"),
         ("format: new", "format is the version of the form of rules: 1, not 'new'"),
@@ -182,6 +182,6 @@ def test_a_rule_may_say_its_format() -> None:
         ("format: true", "not True"),
     ],
 )
-def test_a_rule_of_another_format_is_refused_by_line(line: str, said: str) -> None:
-    with pytest.raises(UsageError, match=rf"^mine\.md:\d+: .*{said}"):
+def test_a_rule_of_another_format_is_refused_by_line(line: str, message: str) -> None:
+    with pytest.raises(UsageError, match=rf"^mine\.md:\d+: .*{message}"):
         parse_rule("mine.md", rule_with(line))

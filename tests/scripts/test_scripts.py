@@ -168,12 +168,14 @@ def _packed() -> dict[str, object]:
         for name, query in QUERIES.items():
             packer.add(name, trace, query)
             relation = trace.sql(query)
-            expected[name] = [dict(zip(relation.columns, map(_told, row), strict=True)) for row in relation.fetchall()]
+            expected[name] = [
+                dict(zip(relation.columns, map(_page_value, row), strict=True)) for row in relation.fetchall()
+            ]
         expected["counted"] = [
             dict(zip(("lane", "a", "b", "c"), row, strict=True))
             for row in ((0, None, 3, 1), (0, 5, 7, None), (2, 4, None, 9_000_000_000_001), (5, -8, 2_147_483_648, 0))
         ]
-    data = compress_json({"title": "blocks", "tables": packer.told})
+    data = compress_json({"title": "blocks", "tables": packer.layouts})
     return {"title": "blocks", "data": data, "blocks": packer.blocks(), "expected": expected}
 
 
@@ -204,7 +206,7 @@ def _shared(trace: Trace) -> list[list[dict[str, object]]]:
     ]
 
 
-def _told(value: bool | int | str | None) -> int | str | None:
+def _page_value(value: bool | int | str | None) -> int | str | None:
     """What the page makes of a value: truth is 1 or 0, and texts can be shown."""
     if isinstance(value, bool):
         return int(value)

@@ -39,7 +39,7 @@ def commented(folder: Path, options: list[bytes]) -> Trace:
 def written(path: Path, options: list[bytes]) -> Path:
     talk = Talk(steps=[Say("client", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"), Say("server", b"HTTP/1.1 204 No\r\n\r\n")])
     data = Format(container="pcapng").write(talk.packets())
-    at, told, number = 0, b"", 0
+    at, content, number = 0, b"", 0
     while at < len(data):
         kind, length = struct.unpack_from("<II", data, at)
         body = data[at + 8 : at + length - 4]
@@ -47,9 +47,9 @@ def written(path: Path, options: list[bytes]) -> Path:
             (captured,) = struct.unpack_from("<I", body, 12)
             body = body[: 20 + captured + -captured % 4] + options[number % len(options)] + option(0, b"")
             number += 1
-        told += block(kind, body)
+        content += block(kind, body)
         at += length
-    path.write_bytes(told)
+    path.write_bytes(content)
     return path
 
 
@@ -81,18 +81,18 @@ def test_without_a_direction_nobody_is_named(tmp_path: Path) -> None:
 
 
 def test_netobserv_names_the_pods_of_both_ends(tmp_path: Path) -> None:
-    def told(end: str, name: str) -> bytes:
+    def comment(end: str, name: str) -> bytes:
         short = "Src" if end == "Source" else "Dst"
         return option(1, f"{end}\n{short} Kind: Pod\n{short} Name: {name}\n{short} Namespace: shop\n".encode())
 
-    out = told("Source", "visitor") + told("Destination", "checkout")
+    out = comment("Source", "visitor") + comment("Destination", "checkout")
     with commented(tmp_path, [out, *NONE]) as trace:
         assert owners(trace) == [(None, None, None, "shop/visitor", None, None, "shop/checkout")]
 
 
 def test_of_several_places_each_end_is_named_by_the_one_that_knows_it(tmp_path: Path) -> None:
     outbound, inbound = (option(2, struct.pack("<I", flags)) for flags in (2, 1))
-    curl, shop = (option(1, told) for told in (b"PID: 7\nCmd: curl\nArgs: -", b"PID: 8\nCmd: shop\nArgs: -"))
+    curl, shop = (option(1, text) for text in (b"PID: 7\nCmd: curl\nArgs: -", b"PID: 8\nCmd: shop\nArgs: -"))
     places = {
         "client": written(tmp_path / "client.pcapng", [curl + outbound, curl + inbound, *NONE]),
         "server": written(tmp_path / "server.pcapng", [shop + inbound, shop + outbound, *NONE]),
@@ -145,8 +145,8 @@ def test_the_page_has_the_spans_of_a_request(tmp_path: Path) -> None:
     case = ROOT / "captures/traces/ids"
     with conchart.read(case / "input.pcap", spans=case.glob("*.otlp.json")) as trace:
         trace.write(tmp_path / "out.html")
-        known = trace.fetch("SELECT kind, count(*) FROM spans WHERE stream IS NOT NULL GROUP BY ALL ORDER BY ALL")
+        counts = trace.fetch("SELECT kind, count(*) FROM spans WHERE stream IS NOT NULL GROUP BY ALL ORDER BY ALL")
     notes = Page((tmp_path / "out.html").read_text()).data["notes"]
-    assert known == [("client", 128), ("server", 128)]
+    assert counts == [("client", 128), ("server", 128)]
     assert sum(title == "Span" for title in notes["title"]) == 256
     assert sum("on the wire between the programs" in says for says in notes["says"]) == 128

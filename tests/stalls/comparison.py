@@ -126,11 +126,11 @@ def is_same(true: Stall, found: Stall) -> bool:
 
 def read_truth(path: Path) -> Truth:
     """Read a ``truth.json`` of the lab."""
-    said = json.loads(path.read_text())
-    evident = [each.pop("evident", True) for each in said["stalls"]]
-    stalls = [Stall(**{**each, "detail": each["detail"] or None}) for each in said["stalls"]]
-    sure_of = {*said["clean_of"], *(stall.kind for stall in stalls)}
-    return Truth(stalls=stalls, evident=evident, sure_of=sure_of, unjudged=said.get("unjudged", []))
+    document = json.loads(path.read_text())
+    evident = [each.pop("evident", True) for each in document["stalls"]]
+    stalls = [Stall(**{**each, "detail": each["detail"] or None}) for each in document["stalls"]]
+    sure_of = {*document["clean_of"], *(stall.kind for stall in stalls)}
+    return Truth(stalls=stalls, evident=evident, sure_of=sure_of, unjudged=document.get("unjudged", []))
 
 
 def read_found(capture: Path) -> list[Stall]:

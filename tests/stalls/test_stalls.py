@@ -65,11 +65,11 @@ def stall(kind: str, start_ms: int, end_ms: int, frames: tuple[int, int] = (1, 9
 
 
 def compared(true: list[Stall], found: list[Stall], **more: list[dict[str, object]]) -> Outcome:
-    said = Truth(
+    truth = Truth(
         stalls=true, evident=[True] * len(true), sure_of={"rto", "nagle"}, unjudged=more.get("unjudged", [])
     )  # fmt: skip
     result = Outcome()
-    result.compare("case", said, found)
+    result.compare("case", truth, found)
     return result
 
 
@@ -120,6 +120,6 @@ def test_truth_is_about_frames_of_its_capture(case: Path) -> None:
 def test_true_stalls_do_not_overlap(case: Path) -> None:
     truth = read_truth(case / "truth.json")
     pairs = zip(truth.stalls, truth.evident, strict=True)
-    asked = sorted((each.stream, each.start_at, each.end_at) for each, evident in pairs if evident)
-    for before, after in zip(asked, asked[1:], strict=False):
+    stalls = sorted((each.stream, each.start_at, each.end_at) for each, evident in pairs if evident)
+    for before, after in zip(stalls, stalls[1:], strict=False):
         assert before[0] < after[0] or before[2] <= after[1]

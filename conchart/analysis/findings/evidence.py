@@ -74,7 +74,7 @@ _POOLED = f"""
         SEMI JOIN (
             SELECT client_ip, server_ip, server_port FROM on_behalf JOIN connections USING (stream)
             WHERE method = 'link') USING (client_ip, server_ip, server_port)),
-    told AS (
+    described AS (
         SELECT stream, client_ip, server_ip, server_port, server_name,
             CASE WHEN handed THEN 'backend' WHEN role = 'front' THEN 'front' ELSE 'server' END AS hop,
             coalesce(node, -1) AS client_node, opened_at, syn_at, accepted_at, hello_at, closed_at,
@@ -107,7 +107,7 @@ _POOLED = f"""
             AND closed_at % 1_000_000 = 0 AS coarse,
         hash(client_ip, server_ip, server_port) AS ends,
         hash(client_ip, server_ip, server_port, CASE hop WHEN 'backend' THEN sni ELSE server_name END) AS pool
-    FROM told
+    FROM described
 """
 # What was open when the capture began was there before all others.
 _MEMBERS = """
@@ -214,7 +214,7 @@ _REQUESTS = f"""
         fronts IS NULL AND (stream, number) IN (FROM checks) AS checks
     FROM spaced LEFT JOIN fronts USING (stream, number) LEFT JOIN backs USING (stream, number)
 """
-_ASKED = """
+_REQUESTS_ASKING = """
     CREATE OR REPLACE TEMP VIEW asked AS
     SELECT exchanges.*, client_ip, server_ip, server_port, server_name, hop, client_node, rtt_ns, ready_at, tls,
         exchanges.number = first_exchange AND stream IN (SELECT stream FROM openings) AS first, idle_ns, fronts, backs,
@@ -229,7 +229,7 @@ _ASKED = """
 # Of a database, the usual time is that of a statement's shape.
 _ANSWERS = f"""
     CREATE OR REPLACE TEMP TABLE answers AS
-    WITH told AS (
+    WITH answered AS (
         SELECT stream, number AS exchange, server_ip, server_port, hop, protocol, kind, coalesce(rtt_ns, 0) AS rtt_ns,
             request_at, request_done_at, response_at, response_done_at, request_frame,
             coalesce(method || coalesce(' ' || target, ''), 'it cannot be read') AS target,
@@ -249,7 +249,7 @@ _ANSWERS = f"""
         greatest(median(response_at - start_at - rtt_ns) OVER alike, 0)::BIGINT AS usual_ns,
         median(response_at - request_done_at) OVER alike AS usual_wait_ns,
         count(*) OVER alike AS requests
-    FROM told ANTI JOIN (SELECT stream, exchange FROM phase_stalls WHERE phase = 'wait') USING (stream, exchange)
+    FROM answered ANTI JOIN (SELECT stream, exchange FROM phase_stalls WHERE phase = 'wait') USING (stream, exchange)
     WHERE NOT awaits_event
     WINDOW alike AS (PARTITION BY server_ip, server_port, statement)
 """
@@ -265,7 +265,7 @@ _QUERIES = f"""
             min(front_exchange) AS front_exchange
         FROM links WHERE confidence >= $link_sure AND front_exchange IS NOT NULL
         GROUP BY ALL HAVING count(*) = 1),
-    told AS (
+    statements AS (
         SELECT stream, number AS exchange, client_ip, server_ip, server_port, protocol, store, method, CASE
                 WHEN store = 'cache'
                 THEN regexp_replace(target, '[0-9A-Za-z]*[0-9][0-9A-Za-z-]*', '?', 'g')
@@ -282,14 +282,14 @@ _QUERIES = f"""
     SELECT * EXCLUDE (apart), CASE WHEN front_stream IS NULL
             THEN hash(stream, count_if(apart) OVER (PARTITION BY stream ORDER BY exchange ROWS UNBOUNDED PRECEDING))
             ELSE hash(front_stream, front_exchange, 'front') END AS burst
-    FROM told
+    FROM statements
 """
 
 # Sessions with stores whose start was captured, and those whose commands were refused because nobody had logged in. The
 # first error while a session starts is its end, for the application at least.
 _SESSIONS = f"""
     CREATE OR REPLACE TEMP TABLE sessions AS
-    WITH told AS (
+    WITH commands AS (
         SELECT exchanges.stream, number AS exchange, protocol, method, target, client_ip, server_ip, server_port,
             opened_at, coalesce(response_done_at, response_at) AS failed_at,
             coalesce(response_frame, request_frame) AS frame,
@@ -304,7 +304,7 @@ _SESSIONS = f"""
     FROM (
         SELECT * REPLACE (if(error IS NULL, NULL, exchange) AS exchange,
             if(error IS NULL, NULL, failed_at) AS failed_at, if(error IS NULL, NULL, frame) AS frame)
-        FROM told WHERE starting OR error = 'NOAUTH')
+        FROM commands WHERE starting OR error = 'NOAUTH')
     GROUP BY ALL
 """
 
@@ -313,7 +313,7 @@ _SESSIONS = f"""
 # statement's time, but that of what lies between, or of the host.
 _FLOORS = """
     CREATE OR REPLACE TEMP TABLE floors AS
-    WITH told AS (
+    WITH timed AS (
         SELECT server_ip, server_port, stream, exchange, concat_ws(' ', method, shape) AS shape,
             greatest(wait_ns - coalesce(rtt_ns, 0), 0) AS ns,
             CASE WHEN store = 'sql' THEN regexp_matches(concat_ws(' ', method, shape),
@@ -325,7 +325,7 @@ _FLOORS = """
         FROM queries WHERE NOT opening),
     shaped AS (
         SELECT server_ip, server_port, shape, bool_or(idle) AS idle, min(ns) AS least_ns, count(*) AS commands
-        FROM told GROUP BY ALL)
+        FROM timed GROUP BY ALL)
     SELECT server_ip, server_port, min(least_ns) AS floor_ns, sum(commands) AS commands, count(*) AS shapes
     FROM shaped GROUP BY ALL
     HAVING floor_ns >= $store_far_ns AND sum(commands) >= $floor_commands
@@ -407,7 +407,7 @@ _WAITED = f"""
                 OR stream IN (SELECT stream FROM handshakes WHERE outcome = 'failed')
                 OR stream IN (SELECT stream FROM phase_stalls WHERE kind = 'syn-rto'))
             AND stream NOT IN (SELECT stream FROM exchanges) AND client_ip NOT IN (FROM scanners)),
-    asked_by_users AS (FROM begun WHERE {OF_USERS}),
+    begun_by_users AS (FROM begun WHERE {OF_USERS}),
     caused AS (
         SELECT front_stream, front_exchange, back_stream, back_exchange
         FROM links SEMI JOIN on_behalf ON stream = back_stream AND exchange = back_exchange
@@ -423,7 +423,7 @@ _WAITED = f"""
         FROM caused JOIN lives ON stream = back_stream AND number = back_exchange WHERE front_exchange IS NOT NULL),
     paths AS (
         SELECT stream AS user_stream, exchange AS user_exchange, stream, exchange, start_at, end_at, 0 AS depth
-        FROM asked_by_users
+        FROM begun_by_users
         UNION ALL
         SELECT user_stream, user_exchange, back_stream, back_exchange,
             greatest(paths.start_at, backs.start_at), least(paths.end_at, backs.end_at), depth + 1
@@ -485,7 +485,7 @@ _SCANNERS = """
 _MADE: dict[str, tuple[str, tuple[str, ...]]] = {
     "setups": (_SETUPS, ("judged",)),
     "requests": (_REQUESTS, ("judged",)),
-    "asked": (_ASKED, ("requests", "judged")),
+    "asked": (_REQUESTS_ASKING, ("requests", "judged")),
     "answers": (_ANSWERS, ("asked",)),
     "queries": (_QUERIES, ("asked",)),
     "floors": (_FLOORS, ("queries",)),

@@ -34,7 +34,7 @@ class FrontMatterError(Exception):
 class Front:
     """What the text says."""
 
-    told: dict[str, Any]
+    values: dict[str, Any]
     """The values by their names."""
     lines: dict[str, int]
     """The line of each name; the first one is 0."""
@@ -48,8 +48,8 @@ def front_matter(text: str) -> Front:
     Raises:
         FrontMatterError: It is no YAML, or gives no names and values.
     """
-    if known := _read_before().get(_hash(text)):
-        return Front(**known)
+    if stored := _read_before().get(_hash(text)):
+        return Front(**stored)
     return _parsed(text)
 
 
@@ -96,17 +96,17 @@ def _parsed(text: str) -> Front:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)  # libyaml's is ten times as fast, where it is there
     try:
         node = loader.get_single_node()
-        told = loader.construct_document(node) if node else None
+        values = loader.construct_document(node) if node else None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
         raise FrontMatterError(problem, mark.line if mark else 0) from None
     finally:
         loader.dispose()
-    if not isinstance(told, dict) or node is None:
+    if not isinstance(values, dict) or node is None:
         raise FrontMatterError("expected lines of the form name: value")
     return Front(
-        told,
+        values,
         {key.value: key.start_mark.line for key, _ in node.value},
         {
             key.value: [item.start_mark.line for item in value.value]

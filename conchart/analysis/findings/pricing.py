@@ -125,12 +125,12 @@ _PRICED = f"""
 # overlap of every pair of delays counts. Between two events, the number of overlapping pairs is the number of delays of
 # the one times that of the other: a walk in the order of time tells it, without a comparison of pairs.
 _COMMON = """
-    WITH told AS (SELECT DISTINCT id, rule, stream, exchange FROM delays),
+    WITH delayed AS (SELECT DISTINCT id, rule, stream, exchange FROM delays),
     pairs AS (
         SELECT one.id AS one, other.id AS other, one.stream, one.exchange
-        FROM told one
+        FROM delayed one
         JOIN (SELECT unnest($rules::VARCHAR[]) AS rule, unnest($causes::VARCHAR[]) AS cause) USING (rule)
-        JOIN told other ON other.rule = cause AND other.stream = one.stream
+        JOIN delayed other ON other.rule = cause AND other.stream = one.stream
             AND other.exchange IS NOT DISTINCT FROM one.exchange
         WHERE other.id <> one.id),
     events AS (
@@ -165,16 +165,16 @@ _NAME_STREAMS = """
 # for FastCGI, where a web server says what its own client is). What a proxy hands on from its backend is not its own.
 # The protocol of a database tells its product.
 _SOFTWARE = f"""
-    WITH told AS (
+    WITH declared AS (
         SELECT server_ip, server_port, mode(server_software) AS software
         FROM exchanges JOIN connections USING (stream) WHERE server_software IS NOT NULL GROUP BY ALL),
     own AS (
-        FROM told ANTI JOIN (
+        FROM declared ANTI JOIN (
             SELECT fronts.server_ip, fronts.server_port, software
             FROM (SELECT DISTINCT front_stream, back_stream FROM links)
             JOIN connections fronts ON fronts.stream = front_stream
             JOIN connections backs ON backs.stream = back_stream
-            JOIN told ON told.server_ip = backs.server_ip AND told.server_port = backs.server_port
+            JOIN declared ON declared.server_ip = backs.server_ip AND declared.server_port = backs.server_port
         ) USING (server_ip, server_port, software))
     SELECT 'server', server_ip, server_port, software FROM own
     UNION ALL
@@ -208,11 +208,11 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
         UsageError: A rule's SQL is wrong; the message names file and line.
     """
     by_name = {rule.name: rule for rule in rules}
-    known = evidence(tables, thresholds)
-    _ask(tables, known, by_name.values(), thresholds)
+    steps = evidence(tables, thresholds)
+    _ask(tables, steps, by_name.values(), thresholds)
     if not tables.count("found"):
         return
-    known.provide(("waited",))
+    steps.provide(("waited",))
     tables.execute(_PRICE)
     found = _rows(tables, _PRICED)
     ((users_waited_ns,),) = tables.fetch(USERS_WAITED)
@@ -270,7 +270,7 @@ def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | 
     """What a row says to people."""
     facts = json.loads(row["facts"] or "{}")
     facts |= {name: row[name] for name in ("count", "cost_ns", "critical_ns", "each_ns") if row[name] is not None}
-    known = {
+    software_of = {
         "server": software.get(("server", row["server_ip"], row["server_port"])),
         "client": software.get(("client", row["client_ip"], None)),
     }
@@ -282,14 +282,14 @@ def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | 
         "who": fill(rule.who, facts) or None,
         "evidence": fill(rule.seen, facts),
         "why": rule.why,
-        "advice": advice([fix for fix in rule.fixes if _applies(fix, row["side"], facts)], known),
+        "advice": advice([fix for fix in rule.fixes if _applies(fix, row["side"], facts)], software_of),
     }
 
 
-def _ask(tables: Tables, known: Steps, rules: Iterable[Rule], thresholds: Mapping[str, float]) -> None:
+def _ask(tables: Tables, steps: Steps, rules: Iterable[Rule], thresholds: Mapping[str, float]) -> None:
     tables.execute(_FOUND)
-    for rule in _worth_asking(tables, known, tuple(rules), thresholds):
-        known.provide_named(rule.sql)
+    for rule in _worth_asking(tables, steps, tuple(rules), thresholds):
+        steps.provide_named(rule.sql)
         sql = with_values(rule.sql.rstrip("\n ;"), thresholds)
         try:
             tables.execute(_ASK.format(rule=literal(rule.name), sql=sql))
@@ -299,7 +299,7 @@ def _ask(tables: Tables, known: Steps, rules: Iterable[Rule], thresholds: Mappin
             raise UsageError(_explained(rule, str(error))) from None
 
 
-def _worth_asking(tables: Tables, known: Steps, rules: tuple[Rule, ...], thresholds: Mapping[str, float]) -> list[Rule]:
+def _worth_asking(tables: Tables, steps: Steps, rules: tuple[Rule, ...], thresholds: Mapping[str, float]) -> list[Rule]:
     """Give those of which every table that they need has a row.
 
     What all need of a table is asked at once. Tables come before what is made of them: a rule that one of those refuses
@@ -312,7 +312,7 @@ def _worth_asking(tables: Tables, known: Steps, rules: tuple[Rule, ...], thresho
         if asking:
             met = set()
             if table not in MADE_OF or has_rows(MADE_OF[table]):
-                known.provide((table,))
+                steps.provide((table,))
                 met = _met(tables, table, asking, thresholds)
             rules = tuple(rule for rule in rules if table not in rule.needs or rule.needs[table] in met)
     return [*rules]
@@ -323,7 +323,7 @@ def _met(tables: Tables, table: str, rules: list[Rule], thresholds: Mapping[str,
     conditions = sorted({rule.needs[table] for rule in rules})
     query = f"SELECT {', '.join(f'bool_or({condition})' for condition in conditions)} FROM {table}"
     try:
-        told = tables.fetch(with_values(query, thresholds))[0]
+        results = tables.fetch(with_values(query, thresholds))[0]
     except duckdb.OutOfMemoryException:
         raise
     except duckdb.Error as error:
@@ -332,19 +332,19 @@ def _met(tables: Tables, table: str, rules: list[Rule], thresholds: Mapping[str,
         for rule in rules:  # one of them is wrong, and says so by itself
             _met(tables, table, [rule], thresholds)
         raise
-    return {condition for condition, is_met in zip(conditions, told, strict=True) if is_met}
+    return {condition for condition, is_met in zip(conditions, results, strict=True) if is_met}
 
 
 def _explained(rule: Rule, error: str) -> str:
     """DuckDB's words with the line of the file: the statement has one line before the rule's."""
-    told = re.search(r"LINE (\d+):", error)
-    line = rule.sql_line + (int(told[1]) - 2 if told else 0)
+    match = re.search(r"LINE (\d+):", error)
+    line = rule.sql_line + (int(match[1]) - 2 if match else 0)
     return f"{rule.path}:{line}: {error.strip()}"
 
 
 def _rows(tables: Tables, query: str, params: object = None) -> list[Row]:
-    names, told = tables.fetch_named(query, params)
-    return [dict(zip(names, values, strict=True)) for values in told]
+    names, rows = tables.fetch_named(query, params)
+    return [dict(zip(names, values, strict=True)) for values in rows]
 
 
 def _severity(rule: Rule, spent_ns: int, waited_ns: int, thresholds: Mapping[str, float]) -> str:
@@ -366,8 +366,8 @@ def _confidence(rule: Rule, confidence: float | None, guessed: float | None) -> 
 
 def _roots(tables: Tables, found: list[Row], rules: Mapping[str, Rule]) -> dict[int, int]:
     """Give of each consequence the finding that it is a consequence of, at the very root."""
-    asked = {row["rule"] for row in found}
-    pairs = [(name, cause) for name in sorted(asked) for cause in rules[name].because if cause in asked]
+    present = {row["rule"] for row in found}
+    pairs = [(name, cause) for name in sorted(present) for cause in rules[name].because if cause in present]
     if not pairs:
         return {}
     names, causes = ([*column] for column in zip(*pairs, strict=True))
@@ -412,10 +412,10 @@ def advice(fixes: Iterable[Fix], software: Mapping[str, str | None]) -> str | No
     for fix in fixes:
         by_end.setdefault(fix.at, []).append(fix)
     for at, of_end in by_end.items():
-        known = software.get(at)
-        at_hand = [fix for fix in of_end if known and fix.suits(known)]
+        in_use = software.get(at)
+        at_hand = [fix for fix in of_end if in_use and fix.suits(in_use)]
         suiting += at_hand
         general += [fix for fix in of_end if not fix.product and not at_hand]
-        others += [fix for fix in of_end if fix.product and not known and fix.product not in PRODUCTS.values()]
+        others += [fix for fix in of_end if fix.product and not in_use and fix.product not in PRODUCTS.values()]
     lines = dict.fromkeys(change_line(fix.product, fix.versions, fix.line) for fix in (*suiting, *general, *others))
     return "\n".join(lines) or None

@@ -65,12 +65,12 @@ class Fix:
 
 
 def _holds(version: str, bound: str) -> bool:
-    told = _VERSIONS.fullmatch(bound)
-    assert told  # __post_init__ has looked
-    mine, theirs = ([int(part) for part in text.split(".")] for text in (version, told[2]))
+    match = _VERSIONS.fullmatch(bound)
+    assert match  # __post_init__ has looked
+    mine, theirs = ([int(part) for part in text.split(".")] for text in (version, match[2]))
     length = max(len(mine), len(theirs))
     one, other = (parts + [0] * (length - len(parts)) for parts in (mine, theirs))
-    return {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other}.get(told[1], one == other)
+    return {"<": one < other, "<=": one <= other, ">": one > other, ">=": one >= other}.get(match[1], one == other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,17 +134,21 @@ def parse_rule(path: str, text: str) -> Rule:
     except FrontMatterError as error:
         raise UsageError(f"{path}:1: {error}") from None
     read = _front(path, front, first_line=FIRST_LINE)
-    told, places = dict(read.told), {name: line + FIRST_LINE for name, line in read.lines.items()}
+    values, places = dict(read.values), {name: line + FIRST_LINE for name, line in read.lines.items()}
     end = FIRST_LINE + front.count("\n") + 1
-    _check_format(f"{path}:{places.get('format', 1)}", told.pop("format", RULE_FORMAT))
+    _check_format(f"{path}:{places.get('format', 1)}", values.pop("format", RULE_FORMAT))
     blocks = list(_SQL.finditer(text))
     if len(blocks) != 1:
         raise UsageError(f"{path}:{end + 1}: a finding needs exactly one ```sql block, not {len(blocks)}")
-    fixes = _fixes(path, told.pop("fixes", None), places.get("fixes", 1), read.items.get("fixes", []))
+    fixes = _fixes(path, values.pop("fixes", None), places.get("fixes", 1), read.items.get("fixes", []))
     try:
         rule = Rule(
             name=Path(path).stem,
-            **(told | {name: _names(name, told.get(name)) for name in _LISTS} | {"needs": _needs(told.get("needs"))}),
+            **(
+                values
+                | {name: _names(name, values.get(name)) for name in _LISTS}
+                | {"needs": _needs(values.get("needs"))}
+            ),
             fixes=fixes,
             sql=blocks[0][1],
             page=rest.strip("\n"),
@@ -160,13 +164,13 @@ def parse_rule(path: str, text: str) -> Rule:
     return rule
 
 
-def _check_format(place: str, told: object) -> None:
+def _check_format(place: str, value: object) -> None:
     """Refuse a rule for a later conchart, before something in it is taken for a mistake."""
-    if type(told) is not int or told < 1:
-        raise UsageError(f"{place}: format is the version of the form of rules: {RULE_FORMAT}, not {told!r}")
-    if told > RULE_FORMAT:
+    if type(value) is not int or value < 1:
+        raise UsageError(f"{place}: format is the version of the form of rules: {RULE_FORMAT}, not {value!r}")
+    if value > RULE_FORMAT:
         raise UsageError(
-            f"{place}: the rule has format {told}, and conchart {version()} knows format {RULE_FORMAT}: "
+            f"{place}: the rule has format {value}, and conchart {version()} knows format {RULE_FORMAT}: "
             "it needs a later conchart (pip install --upgrade conchart)"
         )
 
@@ -178,38 +182,38 @@ def _front(path: str, text: str, *, first_line: int) -> Front:
         raise UsageError(f"{path}:{first_line + error.line}: {error}") from None
 
 
-def _fixes(path: str, told: object, line: int, items: Iterable[int]) -> tuple[Fix, ...]:
-    if told is None:
+def _fixes(path: str, fixes: object, line: int, items: Iterable[int]) -> tuple[Fix, ...]:
+    if fixes is None:
         return ()
-    if not isinstance(told, list):
+    if not isinstance(fixes, list):
         raise UsageError(f"{path}:{line}: fixes is a list")
-    return tuple(_fix(f"{path}:{item + FIRST_LINE}", fix) for item, fix in zip(items, told, strict=True))
+    return tuple(_fix(f"{path}:{item + FIRST_LINE}", fix) for item, fix in zip(items, fixes, strict=True))
 
 
-def _fix(place: str, told: object) -> Fix:
+def _fix(place: str, fix: object) -> Fix:
     try:
-        if not isinstance(told, dict):
+        if not isinstance(fix, dict):
             raise TypeError("it has the form {at: …, product: …, versions: …, line: …}")
-        versions = told.get("versions")
-        return Fix(**(told | {"versions": None if versions is None else str(versions)}))
+        versions = fix.get("versions")
+        return Fix(**(fix | {"versions": None if versions is None else str(versions)}))
     except (TypeError, ValueError) as error:
         raise UsageError(f"{place}: a fix: {_plain(error)}") from None
 
 
-def _names(name: str, told: object) -> tuple[str, ...]:
-    if told is None:
+def _names(name: str, value: object) -> tuple[str, ...]:
+    if value is None:
         return ()
-    if not isinstance(told, list) or not all(isinstance(item, str) for item in told):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise TypeError(f"{name} is a list of names")
-    return tuple(told)
+    return tuple(value)
 
 
-def _needs(told: object) -> dict[str, str]:
-    if told is None:
+def _needs(needs: object) -> dict[str, str]:
+    if needs is None:
         return {}
-    if not isinstance(told, dict) or not all(value is True or isinstance(value, str) for value in told.values()):
+    if not isinstance(needs, dict) or not all(value is True or isinstance(value, str) for value in needs.values()):
         raise TypeError("needs has the form table: condition")
-    return {str(table): "true" if condition is True else condition for table, condition in told.items()}
+    return {str(table): "true" if condition is True else condition for table, condition in needs.items()}
 
 
 def _plain(error: Exception) -> str:
@@ -291,7 +295,7 @@ def thresholds() -> dict[str, Threshold]:
     """Give every threshold by its name."""
     path = "conchart/analysis/findings/rules/thresholds.yaml"
     read = _front(path, (RULES / "thresholds.yaml").read_text(encoding="utf-8"), first_line=1)
-    return {name: Threshold(**told) for name, told in read.told.items()}
+    return {name: Threshold(**values) for name, values in read.values.items()}
 
 
 def chosen_thresholds(given: Mapping[str, float]) -> dict[str, float]:

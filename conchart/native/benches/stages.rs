@@ -133,15 +133,15 @@ fn http1_heads(bencher: Bencher) {
     let play = || {
         let mut conversation = Conversation::new(Carrier::Stream, false, None);
         let mut exchanges = 0;
-        let (mut asked, mut answered) = (0, 0);
+        let (mut request_bytes, mut response_bytes) = (0, 0);
         for number in 0..COUNT {
             let seen = moment(2 * number + 1, Side::Client);
-            let chunk = Chunk { bytes: REQUEST, cut: 0, offset: asked, acked: answered, seen };
-            asked += chunk.len();
+            let chunk = Chunk { bytes: REQUEST, cut: 0, offset: request_bytes, acked: response_bytes, seen };
+            request_bytes += chunk.len();
             conversation.data(Side::Client, chunk);
             let seen = moment(2 * number + 2, Side::Server);
-            let chunk = Chunk { bytes: RESPONSE, cut: 0, offset: answered, acked: asked, seen };
-            answered += chunk.len();
+            let chunk = Chunk { bytes: RESPONSE, cut: 0, offset: response_bytes, acked: request_bytes, seen };
+            response_bytes += chunk.len();
             conversation.data(Side::Server, chunk);
             exchanges += std::iter::from_fn(|| conversation.next_exchange()).count();
         }

@@ -47,8 +47,8 @@ impl<P: Copy + PartialEq> Recent<P> {
     #[inline]
     pub fn find(&mut self, print: P, at: i64, capture_point: u64, ip_id: u16, (here, elsewhere): (u64, u64)) -> Place {
         let entries = (0..).zip(&self.entries);
-        let mut alike = entries.filter(|&(_, &(then, point, known))| {
-            known == print && {
+        let mut alike = entries.filter(|&(_, &(then, point, other))| {
+            other == print && {
                 let limit = if point != capture_point {
                     elsewhere
                 } else if self.is_of_one_packet(ip_id, print) {
@@ -64,9 +64,9 @@ impl<P: Copy + PartialEq> Recent<P> {
         }
         let index = self.oldest;
         let at_index = usize::from(index);
-        if let (Some(entry), Some(known)) = (self.entries.get_mut(at_index), self.ip_ids.get_mut(at_index)) {
+        if let (Some(entry), Some(slot)) = (self.entries.get_mut(at_index), self.ip_ids.get_mut(at_index)) {
             *entry = (at, capture_point, print);
-            *known = ip_id;
+            *slot = ip_id;
         }
         self.oldest = (index + 1) % REMEMBERED;
         Place::New(index)
@@ -74,8 +74,8 @@ impl<P: Copy + PartialEq> Recent<P> {
 
     /// Does no packet but that of this print have the identification? Some stacks give all packets the same.
     fn is_of_one_packet(&self, ip_id: u16, print: P) -> bool {
-        let mut others = self.ip_ids.iter().zip(&self.entries).filter(|(_, (_, _, known))| *known != print);
-        ip_id != 0 && others.all(|(known, _)| *known != ip_id)
+        let mut others = self.ip_ids.iter().zip(&self.entries).filter(|(_, (_, _, other))| *other != print);
+        ip_id != 0 && others.all(|(other, _)| *other != ip_id)
     }
 
     /// Which of them was remembered last.

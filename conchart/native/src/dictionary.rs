@@ -36,8 +36,8 @@ impl WordBuilder {
 
     fn code(&mut self, word: &'static str) -> u8 {
         // Nearly always it is the same text at the same place.
-        let known = self.words.iter().position(|&known| std::ptr::eq(known, word));
-        let place = known.or_else(|| self.words.iter().position(|&known| known == word)).unwrap_or_else(|| {
+        let by_address = self.words.iter().position(|&other| std::ptr::eq(other, word));
+        let place = by_address.or_else(|| self.words.iter().position(|&other| other == word)).unwrap_or_else(|| {
             self.words.push(word);
             self.words.len() - 1
         });

@@ -93,7 +93,7 @@ impl Secrets {
     /// The secret of that label.
     #[must_use]
     pub fn get(&self, label: Label) -> Option<Secret> {
-        let at = Label::ALL.iter().position(|&known| known == label)?;
+        let at = Label::ALL.iter().position(|&other| other == label)?;
         self.0.get(at).copied().flatten()
     }
 
@@ -104,7 +104,7 @@ impl Secrets {
     }
 
     pub fn set(&mut self, label: Label, secret: Secret) {
-        let at = Label::ALL.iter().position(|&known| known == label);
+        let at = Label::ALL.iter().position(|&other| other == label);
         if let Some(slot) = at.and_then(|at| self.0.get_mut(at)) {
             *slot = Some(secret);
         }
@@ -184,23 +184,23 @@ impl Keys {
     /// What is known about the connection of that client random or session id.
     #[must_use]
     pub fn of(&self, random: &Random, session_id: &[u8]) -> Option<Secrets> {
-        self.known(random, session_id).filter(Secrets::suffice).or_else(|| {
+        self.look_up(random, session_id).filter(Secrets::suffice).or_else(|| {
             self.search();
-            self.known(random, session_id)
+            self.look_up(random, session_id)
         })
     }
 
     /// The secret of the early data of that client random.
     #[must_use]
     pub fn of_early_data(&self, random: &Random) -> Option<Secret> {
-        let early = || self.known(random, &[])?.get(Label::ClientEarly);
+        let early = || self.look_up(random, &[])?.get(Label::ClientEarly);
         early().or_else(|| {
             self.search();
             early()
         })
     }
 
-    fn known(&self, random: &Random, session_id: &[u8]) -> Option<Secrets> {
+    fn look_up(&self, random: &Random, session_id: &[u8]) -> Option<Secrets> {
         let store = self.0.store.borrow();
         let mut found = store.connections.get(random).cloned();
         if let Some(&master) = store.sessions.get(session_id) {
@@ -290,7 +290,7 @@ impl Store {
             return Line::Malformed;
         };
         // Exporter and ECH secrets are well-formed, and of no use here.
-        let Some(label) = Label::ALL.into_iter().find(|known| known.name().as_bytes() == label) else {
+        let Some(label) = Label::ALL.into_iter().find(|candidate| candidate.name().as_bytes() == label) else {
             return Line::Valid;
         };
         if self.connections.len() >= MAX_CONNECTIONS && !self.connections.contains_key(&random) {
@@ -378,9 +378,9 @@ mod tests {
     fn more_secrets_are_looked_for_once_and_only_where_those_that_are_known_do_not_suffice() {
         let line = |label: Label| format!("{} {RANDOM} {}\n", label.name(), "ab".repeat(32)).into_bytes();
         let searched = Rc::new(RefCell::new(0));
-        let with = |known: &[Label], further: &'static [Label]| {
+        let with = |given: &[Label], further: &'static [Label]| {
             let keys = Keys::default();
-            known.iter().for_each(|&label| {
+            given.iter().for_each(|&label| {
                 keys.add(&line(label));
             });
             let searched = Rc::clone(&searched);

@@ -20,7 +20,7 @@ impl ServerName {
     }
 
     /// A request names the server. An address is no name, whosever it is: behind a proxy it is often that of the front.
-    pub fn asked(&mut self, host: Option<&str>) {
+    pub fn requested(&mut self, host: Option<&str>) {
         if self.name.is_none() {
             self.name = host.filter(|host| !host.is_empty() && !is_address(host)).map(Into::into);
         }
@@ -51,7 +51,7 @@ mod tests {
 
     fn name(snis: &[&str], hosts: &[&str]) -> Option<String> {
         let mut name = ServerName::default();
-        hosts.iter().for_each(|&host| name.asked(Some(host)));
+        hosts.iter().for_each(|&host| name.requested(Some(host)));
         snis.iter().for_each(|&sni| name.greeted(Some(sni)));
         name.get().map(str::to_owned)
     }
@@ -63,8 +63,8 @@ mod tests {
         assert_eq!(name(&[""], &[]), None);
         let mut greeted = ServerName::default();
         greeted.greeted(Some("tls.example"));
-        greeted.asked(Some("one.example"));
-        greeted.asked(None);
+        greeted.requested(Some("one.example"));
+        greeted.requested(None);
         assert_eq!(greeted.get(), Some("tls.example"));
     }
 

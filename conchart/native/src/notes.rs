@@ -91,11 +91,11 @@ impl Notes {
     pub fn sentences(&self) -> Vec<String> {
         let mut sorted: Vec<&Remarks> = self.0.iter().collect();
         sorted.sort_by_key(|remarks| remarks.about);
-        let told = |remarks: &Remarks| {
+        let texts = |remarks: &Remarks| {
             let sum = (remarks.count > EXAMPLES).then(|| remarks.about.sum(remarks.count));
             remarks.examples.iter().cloned().chain(sum).collect::<Vec<_>>()
         };
-        sorted.into_iter().flat_map(told).collect()
+        sorted.into_iter().flat_map(texts).collect()
     }
 
     fn of(&mut self, about: About) -> &mut Remarks {

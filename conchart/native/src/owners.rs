@@ -28,7 +28,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    fn is_known(&self) -> bool {
+    fn is_identified(&self) -> bool {
         *self != Self::default()
     }
 
@@ -38,13 +38,13 @@ impl Owner {
             self.pid = other.pid;
             self.process.clone_from(&other.process);
         }
-        for (own, told) in [
+        for (own, new) in [
             (&mut self.container, &other.container),
             (&mut self.container_id, &other.container_id),
             (&mut self.pod, &other.pod),
         ] {
             if own.is_none() {
-                own.clone_from(told);
+                own.clone_from(new);
             }
         }
     }
@@ -52,32 +52,32 @@ impl Owner {
 
 /// What the comments of one packet tell.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Told {
+pub struct PacketOwners {
     sender: Option<Owner>,
     receiver: Option<Owner>,
 }
 
-impl Told {
+impl PacketOwners {
     /// Reads comments; `None` where they tell of no owner.
     #[must_use]
     pub fn of(comments: Comments<'_>) -> Option<Self> {
-        let (mut told, mut local) = (Self::default(), Lines::default());
+        let (mut owners, mut local) = (Self::default(), Lines::default());
         for text in comments.texts() {
             match text.split(|byte| *byte == b'\n').next().map(<[u8]>::trim_ascii) {
-                Some(b"Source") => told.sender = Lines::default().resource(text),
-                Some(b"Destination") => told.receiver = Lines::default().resource(text),
+                Some(b"Source") => owners.sender = Lines::default().resource(text),
+                Some(b"Destination") => owners.receiver = Lines::default().resource(text),
                 _ => local.socket(text),
             }
         }
         if let Some(owner) = local.owner() {
             match comments.direction() {
-                Some(Direction::Outbound) => told.sender = Some(owner),
-                Some(Direction::Inbound) => told.receiver = Some(owner),
+                Some(Direction::Outbound) => owners.sender = Some(owner),
+                Some(Direction::Inbound) => owners.receiver = Some(owner),
                 // It could be either end's.
                 None => {}
             }
         }
-        (told != Self::default()).then_some(told)
+        (owners != Self::default()).then_some(owners)
     }
 }
 
@@ -128,13 +128,13 @@ impl Lines {
         if let (Some(pod), Some(namespace)) = (&owner.pod, &namespace) {
             owner.pod = Some(format!("{namespace}/{pod}").into());
         }
-        owner.is_known().then_some(owner)
+        owner.is_identified().then_some(owner)
     }
 }
 
-fn first(known: &mut Option<Box<str>>, value: &str) {
-    if known.is_none() && !value.is_empty() && value != "n/a" {
-        *known = Some(value.chars().take(LONGEST).collect::<String>().into());
+fn first(slot: &mut Option<Box<str>>, value: &str) {
+    if slot.is_none() && !value.is_empty() && value != "n/a" {
+        *slot = Some(value.chars().take(LONGEST).collect::<String>().into());
     }
 }
 
@@ -154,8 +154,8 @@ pub struct Owners(Option<Box<BySide<Owner>>>);
 
 impl Owners {
     /// Takes what a packet from this side told.
-    pub fn learn(&mut self, from: Side, told: &Told) {
-        let ends = [(from, &told.sender), (from.peer(), &told.receiver)];
+    pub fn learn(&mut self, from: Side, owners: &PacketOwners) {
+        let ends = [(from, &owners.sender), (from.peer(), &owners.receiver)];
         for (side, owner) in ends.into_iter().filter_map(|(side, owner)| Some((side, owner.as_ref()?))) {
             self.0.get_or_insert_default()[side].learn(owner);
         }
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     /// The options of a packet block: comments, then flags.
-    fn told(comments: &[&str], flags: Option<u32>) -> Option<Told> {
+    fn packet_owners(comments: &[&str], flags: Option<u32>) -> Option<PacketOwners> {
         let mut options = Vec::new();
         let mut option = |code: u16, value: &[u8]| {
             options.extend(code.to_le_bytes());
@@ -184,7 +184,7 @@ mod tests {
         if let Some(flags) = flags {
             option(2, &flags.to_le_bytes());
         }
-        Told::of(Comments::of(&options))
+        PacketOwners::of(Comments::of(&options))
     }
 
     const CURL: [&str; 3] = [
@@ -205,14 +205,14 @@ mod tests {
 
     #[test]
     fn a_packet_that_goes_out_is_its_senders_and_one_that_comes_in_its_receivers() {
-        assert_eq!(told(&CURL, Some(2)), Some(Told { sender: Some(curl()), receiver: None }));
-        assert_eq!(told(&CURL, Some(1)), Some(Told { sender: None, receiver: Some(curl()) }));
+        assert_eq!(packet_owners(&CURL, Some(2)), Some(PacketOwners { sender: Some(curl()), receiver: None }));
+        assert_eq!(packet_owners(&CURL, Some(1)), Some(PacketOwners { sender: None, receiver: Some(curl()) }));
     }
 
     #[test]
     fn without_a_direction_nobody_is_named() {
-        assert_eq!(told(&CURL, None), None);
-        assert_eq!(told(&CURL, Some(0)), None);
+        assert_eq!(packet_owners(&CURL, None), None);
+        assert_eq!(packet_owners(&CURL, Some(0)), None);
     }
 
     #[test]
@@ -220,24 +220,24 @@ mod tests {
         let source = "Source\nSrc Addr: 10.0.0.1\nSrc Kind: Pod\nSrc Name: front\nSrc Namespace: shop\n";
         let service = "Destination\nDst Kind: Service\nDst Name: back\nDst Namespace: shop\n";
         let sender = Owner { pod: Some("shop/front".into()), ..Owner::default() };
-        let expected = Told { sender: Some(sender.clone()), receiver: None };
-        assert_eq!(told(&[source, service, "Common\nProto: TCP\n"], None), Some(expected));
+        let expected = PacketOwners { sender: Some(sender.clone()), receiver: None };
+        assert_eq!(packet_owners(&[source, service, "Common\nProto: TCP\n"], None), Some(expected));
         let raw = "Destination\nDstK8S_Name: front\nDstK8S_Namespace: shop\nDstK8S_Type: Pod\n";
-        assert_eq!(told(&[raw], None), Some(Told { sender: None, receiver: Some(sender) }));
+        assert_eq!(packet_owners(&[raw], None), Some(PacketOwners { sender: None, receiver: Some(sender) }));
     }
 
     #[test]
     fn other_comments_tell_nothing() {
         for text in ["", "a note", "PID: none\nCmd:", "conchart: request GET /\n", "Source\n", "Source\nSrc Name: n/a"]
         {
-            assert_eq!(told(&[text], Some(2)), None, "{text}");
+            assert_eq!(packet_owners(&[text], Some(2)), None, "{text}");
         }
     }
 
     #[test]
     fn what_a_program_calls_itself_is_bounded_and_does_not_name_it_again() {
         let text = format!("PID: 7\nCmd: {}\nArgs: x\nPID: 8\nCmd: other", "\u{e9}".repeat(9_999));
-        let owner = told(&[&text], Some(2)).and_then(|told| told.sender).unwrap_or_default();
+        let owner = packet_owners(&[&text], Some(2)).and_then(|owners| owners.sender).unwrap_or_default();
         assert_eq!(owner.pid, Some(7));
         assert_eq!(owner.process.map(|process| process.chars().count()), Some(LONGEST));
     }
@@ -247,8 +247,8 @@ mod tests {
         let mut owners = Owners::default();
         let other = "PID: 9\nCmd: other\nArgs: -";
         for (comment, flags) in [(CURL[0], 2), (other, 2), (CURL[2], 2), (other, 1)] {
-            if let Some(told) = told(&[comment], Some(flags)) {
-                owners.learn(Side::Client, &told);
+            if let Some(packet) = packet_owners(&[comment], Some(flags)) {
+                owners.learn(Side::Client, &packet);
             }
         }
         let expected = Owner { container: None, container_id: None, ..curl() };

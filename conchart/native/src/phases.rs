@@ -63,8 +63,8 @@ impl Phase {
     }
 
     fn continues(&self, next: &Self) -> bool {
-        let said = |phase: &Self| (phase.kind, phase.exchange, phase.handshake, phase.inferred);
-        said(self) == said(next)
+        let facts = |phase: &Self| (phase.kind, phase.exchange, phase.handshake, phase.inferred);
+        facts(self) == facts(next)
     }
 }
 
@@ -149,7 +149,7 @@ pub struct Tiler {
     /// Nothing is known yet about a connection that the capture joined midway.
     unknown: bool,
     /// While nothing is known: the earliest start of the intervals that are held.
-    first_known: Option<i64>,
+    earliest_start: Option<i64>,
 }
 
 /// An instant at which an interval starts or ends.
@@ -245,7 +245,7 @@ impl Tiler {
 
     fn hold(&mut self, interval: Phase) {
         let start = interval.start.at;
-        self.first_known = Some(self.first_known.map_or(start, |known| known.min(start)));
+        self.earliest_start = Some(self.earliest_start.map_or(start, |earliest| earliest.min(start)));
         self.edges.push(ByRank(Edge { at: interval.end, starts: None }));
         let starts = Some(Covering { interval, number: self.pushed });
         self.edges.push(ByRank(Edge { at: interval.start, starts }));
@@ -260,7 +260,7 @@ impl Tiler {
         if excess {
             self.edges.clear();
             self.covering.clear();
-            (self.held, self.first_known) = (0, None);
+            (self.held, self.earliest_start) = (0, None);
         }
     }
 
@@ -294,11 +294,11 @@ impl Tiler {
             while self.pass_edge(cursor.at).is_some() {}
         }
         self.cursor = Some(cursor);
-        self.unknown &= self.first_known.is_none_or(|at| at >= cursor.at);
+        self.unknown &= self.earliest_start.is_none_or(|at| at >= cursor.at);
         if self.unknown {
             // Every interval that is held starts here or later.
             let here = self.covering_at(cursor.at).map(|_| cursor.at);
-            self.first_known = here.or_else(|| self.edges.peek().map(|edge| edge.0.at.at));
+            self.earliest_start = here.or_else(|| self.edges.peek().map(|edge| edge.0.at.at));
         }
     }
 
@@ -317,7 +317,7 @@ impl Tiler {
         if let Some(interval) = self.covering_at(cursor.at) {
             return Phase { start: cursor, end, ..interval };
         }
-        let is_unseen = self.unknown && self.first_known.is_none_or(|at| at >= end.at);
+        let is_unseen = self.unknown && self.earliest_start.is_none_or(|at| at >= end.at);
         Phase::without_exchange(if is_unseen { Kind::Unseen } else { Kind::Idle }, cursor, end)
     }
 

@@ -169,8 +169,8 @@ fn read_capture(
     let outcome = py.detach(|| stages.join());
     delivered?;
     match outcome {
-        Ok(Ok(Ends { frames, torn })) => Ok((frames, torn.iter().map(told_torn).collect())),
-        Ok(Err(failure)) => told(failure, &raised).map(|()| (0, Vec::new())),
+        Ok(Ok(Ends { frames, torn })) => Ok((frames, torn.iter().map(torn_row).collect())),
+        Ok(Err(failure)) => raise(failure, &raised).map(|()| (0, Vec::new())),
         Err(_) => Err(PyRuntimeError::new_err("the native core failed; please report this capture")),
     }
 }
@@ -188,7 +188,7 @@ fn chosen(statements: &str) -> PyResult<Statements> {
 /// whether it is UDP.
 type Torn = (IpAddr, IpAddr, u64, i64, bool);
 
-fn told_torn(incomplete: &Incomplete) -> Torn {
+fn torn_row(incomplete: &Incomplete) -> Torn {
     let Incomplete { opened, source, destination, frames, is_udp } = *incomplete;
     (source, destination, opened.frame, frames, is_udp)
 }
@@ -207,7 +207,7 @@ fn keep(raised: &Raised, error: PyErr) {
 }
 
 /// A failure as Python raises it; to be stopped is none, unless Python raised something.
-fn told(failure: Failure, raised: &Raised) -> PyResult<()> {
+fn raise(failure: Failure, raised: &Raised) -> PyResult<()> {
     match (raised.lock().ok().and_then(|mut raised| raised.take()), failure) {
         (Some(error), _) => Err(error),
         (None, Failure::Stopped) => Ok(()),
@@ -338,14 +338,14 @@ fn annotate_captures(
         ..Selection::default()
     };
     let sources: Vec<(Source, i64)> = captures.into_iter().map(|(path, frames)| (source(path), frames)).collect();
-    let mut said = Said { comments, raised: Arc::clone(&raised) };
+    let mut comment_maker = PythonComments { comments, raised: Arc::clone(&raised) };
     let seen = py.detach(|| {
         let mut into = BufWriter::with_capacity(OUTPUT, File::create(&output)?);
-        annotating::annotate(&sources, selection, &mut said, &mut into)
+        annotating::annotate(&sources, selection, &mut comment_maker, &mut into)
     });
     match seen {
         Ok(seen) => Ok(seen.iter().map(|tally| (tally.packets, tally.bytes)).collect()),
-        Err(Unwritten::Reading(failure)) => told(failure, &raised).map(|()| Vec::new()),
+        Err(Unwritten::Reading(failure)) => raise(failure, &raised).map(|()| Vec::new()),
         Err(Unwritten::Writing(error)) => Err(error.into()),
     }
 }
@@ -393,19 +393,19 @@ fn spill_flows(
                 Ok(Batch { rows, words: Vec::new(), empty: Vec::new() })
             })
             .collect(),
-        Err(Unwritten::Reading(failure)) => told(failure, &raised).map(|()| Vec::new()),
+        Err(Unwritten::Reading(failure)) => raise(failure, &raised).map(|()| Vec::new()),
         Err(Unwritten::Writing(error)) => Err(error.into()),
     }
 }
 
 /// Comments that Python makes, some at a time.
-struct Said {
+struct PythonComments {
     comments: Py<PyAny>,
     raised: Raised,
 }
 
-impl Said {
-    fn asked<T>(&self, ask: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Stopped> {
+impl PythonComments {
+    fn call<T>(&self, ask: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T, Stopped> {
         Python::attach(ask).map_err(|error| {
             keep(&self.raised, error);
             Stopped
@@ -413,13 +413,13 @@ impl Said {
     }
 }
 
-impl Comments for Said {
+impl Comments for PythonComments {
     fn more(&mut self) -> Result<Vec<(u64, String)>, Stopped> {
-        self.asked(|py| self.comments.call0(py)?.extract(py))
+        self.call(|py| self.comments.call0(py)?.extract(py))
     }
 
     fn pause(&mut self) -> Result<(), Stopped> {
-        self.asked(|py| py.check_signals())
+        self.call(|py| py.check_signals())
     }
 }
 
@@ -446,20 +446,20 @@ fn failed(error: ArrowError) -> PyErr {
 }
 
 /// A column as Python takes it: name, width, delta, least, planes, valid, texts.
-type Told<'py> = (String, usize, bool, i64, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Option<Vec<String>>);
+type PackedColumn<'py> = (String, usize, bool, i64, Bound<'py, PyBytes>, Bound<'py, PyBytes>, Option<Vec<String>>);
 
 /// Packs columns for a page. See `_native.pyi`.
 #[pyfunction]
-fn pack_columns<'py>(py: Python<'py>, rows: &Bound<'py, PyAny>) -> PyResult<(usize, Vec<Told<'py>>)> {
+fn pack_columns<'py>(py: Python<'py>, rows: &Bound<'py, PyAny>) -> PyResult<(usize, Vec<PackedColumn<'py>>)> {
     let reader = batches(rows)?;
     let names = reader.schema().fields().iter().map(|field| field.name().clone()).collect();
-    let told = |(name, packed): (String, Packed)| {
+    let to_python = |(name, packed): (String, Packed)| {
         let Packed { width, delta, least, planes, valid, texts } = packed;
         (name, width, delta, least, PyBytes::new(py, &planes), PyBytes::new(py, &valid), texts)
     };
     // DuckDB may answer batch by batch, and looks after the GIL itself.
     let (rows, columns) = packing::pack(names, reader).map_err(failed)?;
-    Ok((rows, columns.into_iter().map(told).collect()))
+    Ok((rows, columns.into_iter().map(to_python).collect()))
 }
 
 /// Links the exchanges of proxies' two sides. See `_native.pyi`.
@@ -503,7 +503,7 @@ fn share_waits(py: Python<'_>, pieces: &Bound<'_, PyAny>, order: Vec<i32>) -> Py
 /// The facts about each protocol. See `_native.pyi`.
 #[pyfunction]
 fn protocols(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let told = |protocol: &Protocol| {
+    let to_dict = |protocol: &Protocol| {
         let row = PyDict::new(py);
         row.set_item("name", protocol.name)?;
         row.set_item("kind", protocol.kind)?;
@@ -514,7 +514,7 @@ fn protocols(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         row.set_item("opens_session", protocol.opens_session)?;
         Ok(row)
     };
-    PROTOCOLS.iter().map(told).collect()
+    PROTOCOLS.iter().map(to_dict).collect()
 }
 
 /// The tables that this module fills. See `_native.pyi`.

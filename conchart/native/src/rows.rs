@@ -284,13 +284,13 @@ pub fn handshake<'a>(
 
 /// The transport parameters of QUIC, where that side's were read.
 fn parameters(tls: &Handshake, side: Side) -> Option<&[String]> {
-    tls.parameters.as_ref().map(|told| told[side].as_slice()).filter(|told| !told.is_empty())
+    tls.parameters.as_ref().map(|texts| texts[side].as_slice()).filter(|texts| !texts.is_empty())
 }
 
 /// Type, name and RCODE of a question of DNS: in HTTP, or the exchange itself.
 fn lookup(exchange: &Exchange) -> (Option<&str>, Option<&str>, Option<i32>) {
-    match (&exchange.asked, exchange.dns_over) {
-        (Some(asked), _) => (Some(&asked.kind), Some(&asked.name), asked.rcode.map(Into::into)),
+    match (&exchange.dns_question, exchange.dns_over) {
+        (Some(question), _) => (Some(&question.kind), Some(&question.name), question.rcode.map(Into::into)),
         (None, Some(over)) if over != DnsOver::Https => {
             let rcode = exchange.status.and_then(|status| i32::try_from(status).ok());
             (exchange.method.as_deref(), exchange.target.as_deref(), rcode)
@@ -347,7 +347,7 @@ pub fn exchange(stream: i32, exchange: &Exchange) -> ExchangeRow<'_> {
         tunnel_bytes_server: tunnel.map(|tunnel| tunnel.bytes.server.cast_signed()),
         tunnel_datagrams_client: tunnel.map(|tunnel| tunnel.datagrams.client.cast_signed()),
         tunnel_datagrams_server: tunnel.map(|tunnel| tunnel.datagrams.server.cast_signed()),
-        alternatives: provenance.map(|way| way.alternatives.as_slice()).filter(|told| !told.is_empty()),
+        alternatives: provenance.map(|way| way.alternatives.as_slice()).filter(|texts| !texts.is_empty()),
         expect_continue: exchange.expects_continue,
         continued_at: at(exchange.continued),
         body_at: at(request.content),
@@ -437,8 +437,8 @@ pub fn lost_packet(stream: i32, lost: &Lost) -> LostPacketRow {
         number: Some(lost.number.cast_signed()),
         frame: lost.sent.map(|sent| sent.frame().cast_signed()),
         sent_at: lost.sent.map(|sent| sent.at),
-        told_frame: Some(lost.told.frame().cast_signed()),
-        told_at: Some(lost.told.at),
+        told_frame: Some(lost.reported.frame().cast_signed()),
+        told_at: Some(lost.reported.at),
         arrived: Some(lost.arrived),
     }
 }

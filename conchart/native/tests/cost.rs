@@ -143,15 +143,15 @@ fn a_syn_that_is_refused_takes_few_allocations() {
 #[test]
 fn a_connection_that_both_sides_reset_keeps_nothing_of_what_was_said() {
     const CONNECTIONS: u16 = 4_000;
-    let (asked, answered) = (b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
-    let (next, acked) = (8 + asked.len() as u32, 10 + answered.len() as u32);
+    let (request, response) = (b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    let (next, acked) = (8 + request.len() as u32, 10 + response.len() as u32);
     let mut talk = Script::new();
     let (_, without) = talk.read("idle");
     for port in (0..CONNECTIONS).map(|port| 40_000 + port) {
         talk.packet([port, 80], (7, 0), SYN, b"");
         talk.packet([80, port], (9, 8), SYN | ACK, b"");
-        talk.packet([port, 80], (8, 10), PSH | ACK, asked);
-        talk.packet([80, port], (10, next), PSH | ACK, answered);
+        talk.packet([port, 80], (8, 10), PSH | ACK, request);
+        talk.packet([80, port], (10, next), PSH | ACK, response);
         talk.packet([port, 80], (next, acked), RST | ACK, b"");
         talk.packet([80, port], (acked, next), RST | ACK, b"");
     }
@@ -164,15 +164,15 @@ fn a_connection_that_both_sides_reset_keeps_nothing_of_what_was_said() {
 #[test]
 fn a_connection_that_its_server_had_closed_and_then_resets_keeps_nothing_of_what_was_said() {
     const CONNECTIONS: u16 = 8_000;
-    let (asked, answered) = (b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
-    let (next, acked) = (8 + asked.len() as u32, 10 + answered.len() as u32);
+    let (request, response) = (b"GET / HTTP/1.1\r\nhost: a\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n");
+    let (next, acked) = (8 + request.len() as u32, 10 + response.len() as u32);
     let mut talk = Script::new();
     let (_, without) = talk.read("none-left");
     for port in (0..CONNECTIONS).map(|port| 40_000 + port) {
         talk.packet([port, 80], (7, 0), SYN, b"");
         talk.packet([80, port], (9, 8), SYN | ACK, b"");
-        talk.packet([port, 80], (8, 10), PSH | ACK, asked);
-        talk.packet([80, port], (10, next), PSH | ACK, answered);
+        talk.packet([port, 80], (8, 10), PSH | ACK, request);
+        talk.packet([80, port], (10, next), PSH | ACK, response);
         talk.packet([80, port], (acked, next), FIN | ACK, b"");
         talk.packet([port, 80], (next, acked + 1), PSH | ACK, b"x");
         talk.packet([80, port], (acked + 1, 0), RST, b"");

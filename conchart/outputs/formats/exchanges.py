@@ -1,6 +1,6 @@
 """SQL about exchanges that several formats share: begin, end, and the cost of opening a connection."""
 
-ASKED = """
+TIMED_EXCHANGES = """
     SELECT *, coalesce(request_at, request_done_at, response_at, response_done_at) AS start_at,
         greatest(start_at, request_done_at, response_at, coalesce(response_done_at, given_up_at)) AS end_at
     FROM exchanges LEFT JOIN (
@@ -12,11 +12,11 @@ ASKED = """
 """Exchanges with ``start_at`` and ``end_at``: one without a response lasts until nobody waits for it any more."""
 
 
-def parts(asked: str) -> str:
-    """Give the SQL for the parts of exchanges: ``part``, ``part_at``, ``part_done_at``, and all of ``asked``.
+def parts(exchanges: str) -> str:
+    """Give the SQL for the parts of exchanges: ``part``, ``part_at``, ``part_done_at``, and all of ``exchanges``.
 
     Args:
-        asked: A table with the columns of ``ASKED``.
+        exchanges: A table with the columns of ``TIMED_EXCHANGES``.
     """
     waited_at = "CASE WHEN response_at < request_done_at THEN request_done_at ELSE response_at END"
     return f"""
@@ -24,20 +24,20 @@ def parts(asked: str) -> str:
             SELECT *, unnest(['request', 'wait', 'transfer']) AS part,
                 unnest([request_at, request_done_at, response_at]) AS part_at,
                 unnest([request_done_at, {waited_at}, response_done_at]) AS part_done_at
-            FROM {asked})
+            FROM {exchanges})
         WHERE part_at IS NOT NULL AND part_done_at IS NOT NULL AND (part <> 'wait' OR wait_ns IS NOT NULL)
     """
 
 
-def first_after(events: str, asked: str) -> str:
+def first_after(events: str, exchanges: str) -> str:
     """Give the SQL that adds ``for_exchange`` to events of connections: the next exchange to begin, or NULL.
 
     Args:
         events: A table with ``stream`` and ``start_at``.
-        asked: A table with the columns of ``ASKED``.
+        exchanges: A table with the columns of ``TIMED_EXCHANGES``.
     """
     return f"""
         SELECT events.*, next.number AS for_exchange FROM {events} AS events
-        ASOF LEFT JOIN (SELECT stream, start_at, min(number) AS number FROM {asked} GROUP BY ALL) AS next
+        ASOF LEFT JOIN (SELECT stream, start_at, min(number) AS number FROM {exchanges} GROUP BY ALL) AS next
             ON events.stream = next.stream AND events.start_at <= next.start_at
     """

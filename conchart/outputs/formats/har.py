@@ -18,7 +18,7 @@ from urllib.parse import parse_qsl, quote
 from conchart.analysis.sights import once
 from conchart.labels.printable import endpoint
 from conchart.labels.units import format_iso
-from conchart.outputs.formats.exchanges import ASKED, first_after
+from conchart.outputs.formats.exchanges import TIMED_EXCHANGES, first_after
 from conchart.outputs.formats.json import fetched, lines
 from conchart.store.sql import GRPC_STATUS
 from conchart.store.tables import Tables
@@ -37,14 +37,14 @@ _HTTP = """
     kind IN ('web', 'rpc')
     OR protocol = 'tls' AND coalesce(regexp_matches(coalesce(alpn, alpn_offered), '(^|,)(h2|http/)'), true)
 """
-"""Of ``asked`` with its handshake: what is inside TLS may be HTTP, as far as anybody can tell."""
+"""Of ``requests`` with its handshake: what is inside TLS may be HTTP, as far as anybody can tell."""
 
 _ENTRIES = f"""
-    WITH asked AS ({ASKED}),
+    WITH requests AS ({TIMED_EXCHANGES}),
     secured AS (SELECT stream, hello_at, sni, alpn, alpn_offered FROM handshakes WHERE number = 0),
     http AS (
-        SELECT asked.*, sni, alpn, coalesce(hello_at <= start_at, false) AS secure
-        FROM asked LEFT JOIN secured USING (stream) WHERE {_HTTP}),
+        SELECT requests.*, sni, alpn, coalesce(hello_at <= start_at, false) AS secure
+        FROM requests LEFT JOIN secured USING (stream) WHERE {_HTTP}),
     openings AS (SELECT stream, kind, start_at, end_at FROM phases WHERE kind IN ('syn', 'tls')),
     opened AS (
         SELECT stream, for_exchange AS number, sum(end_at - start_at)::BIGINT AS connect_ns,
@@ -101,7 +101,7 @@ def _entry(row: dict[str, Any]) -> dict[str, Any]:
     http = "HTTP/3" if spoken == "grpc" and row["transport"] == "udp" else _VERSIONS.get(spoken, "unknown")
     url = _url(row)
     query = url.partition("?")[2]
-    known = {
+    extensions = {
         "_grpc_status": row["grpc_status"],
         "_request_frame": row["request_frame"],
         "_response_frame": row["response_frame"],
@@ -137,12 +137,12 @@ def _entry(row: dict[str, Any]) -> dict[str, Any]:
             **({} if row["response_bytes"] is None else {"_transferSize": row["response_bytes"]}),
         },
         "cache": {},
-        **{name: value for name, value in known.items() if value is not None},
+        **{name: value for name, value in extensions.items() if value is not None},
     }
 
 
-def _headers(**known: str | None) -> list[dict[str, str]]:
-    return [{"name": name.replace("_", "-"), "value": value} for name, value in known.items() if value is not None]
+def _headers(**headers: str | None) -> list[dict[str, str]]:
+    return [{"name": name.replace("_", "-"), "value": value} for name, value in headers.items() if value is not None]
 
 
 def _url(row: dict[str, Any]) -> str:

@@ -26,8 +26,8 @@ def dump_json(tables: Tables, sink: IO[str]) -> None:
     (every instant) need a reader that keeps them, as Python's, jq's from 1.7 and DuckDB's do.
     """
     with report_of(tables) as report:
-        told = json.dumps(_answer(report), ensure_ascii=False)
-    sink.write(f'{{"conchart": {SCHEMA_VERSION},\n"answer": {told}')
+        answer = json.dumps(_answer(report), ensure_ascii=False)
+    sink.write(f'{{"conchart": {SCHEMA_VERSION},\n"answer": {answer}')
     for table in TABLES:
         rows = fetched(tables.sql(f"SELECT to_json(t) FROM (FROM {table.name} ORDER BY {table.key}) t"))
         listed = lines(row for (row,) in rows)

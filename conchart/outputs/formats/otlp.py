@@ -15,7 +15,7 @@ from itertools import groupby
 from typing import IO
 
 from conchart.analysis.sights import once
-from conchart.outputs.formats.exchanges import ASKED, first_after, parts
+from conchart.outputs.formats.exchanges import TIMED_EXCHANGES, first_after, parts
 from conchart.outputs.formats.json import fetched, lines
 from conchart.store.sql import GRPC_FAILED, GRPC_STATUS, RESUMED
 from conchart.store.tables import Tables
@@ -160,19 +160,19 @@ _RESOURCE = _attributes(
 _PART = _attributes(int={"conchart.stream": "stream", "conchart.exchange": "number"})
 
 _TRACES = f"""
-    WITH RECURSIVE asked AS ({ASKED}),
-    known AS (SELECT stream, md5({_KEY}) AS key FROM connections),
+    WITH RECURSIVE requests AS ({TIMED_EXCHANGES}),
+    stream_keys AS (SELECT stream, md5({_KEY}) AS key FROM connections),
     causes AS (
         SELECT back_stream AS stream, back_exchange AS number, front_stream, front_exchange,
             method AS link_method, links.confidence AS link_confidence
-        FROM links SEMI JOIN asked ON stream = front_stream AND number = front_exchange
+        FROM links SEMI JOIN requests ON stream = front_stream AND number = front_exchange
         WHERE links.confidence >= {_LIKELY}
         WINDOW likely AS (
             PARTITION BY back_stream, back_exchange ORDER BY links.confidence DESC, front_stream, front_exchange)
         QUALIFY row_number() OVER likely = 1),
     rooted AS (
         SELECT stream, number, stream AS root, number AS root_number, 0 AS depth
-        FROM asked ANTI JOIN causes USING (stream, number)
+        FROM requests ANTI JOIN causes USING (stream, number)
         UNION ALL
         SELECT causes.stream, causes.number, root, root_number, depth + 1
         FROM causes JOIN rooted ON front_stream = rooted.stream AND front_exchange = rooted.number
@@ -186,14 +186,14 @@ _TRACES = f"""
     traced AS (
         SELECT rooted.stream, rooted.number, left(md5(printf('%s %d', own.key, rooted.number)), 16) AS span,
             coalesce(trace, md5(printf('trace %s %d', roots.key, root_number))) AS trace
-        FROM rooted JOIN known own USING (stream) JOIN known roots ON roots.stream = root
+        FROM rooted JOIN stream_keys own USING (stream) JOIN stream_keys roots ON roots.stream = root
         LEFT JOIN announced USING (root, root_number)),
-    asked_spans AS (
-        SELECT asked.*, traced.trace, traced.span, link_method, link_confidence,
+    request_spans AS (
+        SELECT requests.*, traced.trace, traced.span, link_method, link_confidence,
             -- What traceparent names is the client's own span, which is not in the capture.
             CASE WHEN causes.stream IS NOT NULL THEN up.span
                 WHEN list_contains(ids, 'traceparent:' || traced.trace) THEN parent_span END AS parent
-        FROM asked JOIN traced USING (stream, number) LEFT JOIN causes USING (stream, number)
+        FROM requests JOIN traced USING (stream, number) LEFT JOIN causes USING (stream, number)
         LEFT JOIN traced up ON up.stream = front_stream AND up.number = front_exchange),
     others AS (
         SELECT back_stream AS stream, back_exchange AS number, list(json_object(
@@ -225,12 +225,12 @@ _TRACES = f"""
         SELECT openings.* EXCLUDE (for_exchange),
             CASE WHEN causes.stream IS NULL THEN openings.stream ELSE front_stream END AS by_stream,
             CASE WHEN causes.stream IS NULL THEN for_exchange ELSE front_exchange END AS by_exchange
-        FROM ({first_after("openings", "asked")}) AS openings
+        FROM ({first_after("openings", "requests")}) AS openings
         LEFT JOIN (FROM causes WHERE number IS NULL) AS causes USING (stream)),
     opening_spans AS (
         SELECT opened.*, left(md5(concat_ws(' ', key, name, handshake, start_at, end_at)), 16) AS span,
             traced.span AS parent, coalesce(trace, md5('trace ' || key)) AS trace
-        FROM opened JOIN known USING (stream)
+        FROM opened JOIN stream_keys USING (stream)
         LEFT JOIN traced ON traced.stream = by_stream AND traced.number = by_exchange),
     stalled_spans AS (
         SELECT phase_stalls.stream, coalesce(traced.trace, opening.trace, md5('trace ' || key)) AS trace,
@@ -239,7 +239,7 @@ _TRACES = f"""
             left(md5(concat_ws(' ', 'stall', key, kind, phase_stalls.start_at, phase_stalls.end_at, start_frame,
                 exchange, phase)), 16) AS span,
             'stall ' || kind AS name, phase_stalls.start_at, phase_stalls.end_at, {_STALL} AS attributes
-        FROM phase_stalls JOIN known USING (stream)
+        FROM phase_stalls JOIN stream_keys USING (stream)
         LEFT JOIN traced ON traced.stream = phase_stalls.stream AND traced.number = phase_stalls.exchange
         ASOF LEFT JOIN opening_spans AS opening
             ON opening.stream = phase_stalls.stream AND opening.start_at <= phase_stalls.start_at),
@@ -250,15 +250,15 @@ _TRACES = f"""
             CASE WHEN {_FAILED} THEN ''
                 WHEN {_HTTP} AND response_at IS NULL THEN 'no response in the capture' END AS error
         FROM (
-            SELECT asked_spans.*, coalesce(hello_at <= start_at, false) AS secure, server_name,
+            SELECT request_spans.*, coalesce(hello_at <= start_at, false) AS secure, server_name,
                 client_ip, client_port, server_ip, server_port, transport, transport_stream,
                 client_pid, client_process, client_container, client_pod, others
-            FROM asked_spans JOIN connections USING (stream) LEFT JOIN secured USING (stream)
+            FROM request_spans JOIN connections USING (stream) LEFT JOIN secured USING (stream)
             LEFT JOIN others USING (stream, number))
         UNION ALL
         SELECT stream, trace, left(md5(concat_ws(' ', span, part)), 16), span, part, {_INTERNAL}, part_at, part_done_at,
             {_PART}, NULL, NULL
-        FROM ({parts("asked_spans")})
+        FROM ({parts("request_spans")})
         UNION ALL
         SELECT stream, trace, span, parent, name, {_INTERNAL}, start_at, end_at, {_CONNECT}, NULL,
             CASE WHEN state IN ('abandoned', 'refused', 'unanswered') THEN state END
@@ -275,7 +275,7 @@ _TRACES = f"""
         'traceId', trace, 'spanId', span, 'parentSpanId', parent, 'name', name, 'kind', kind,
         'startTimeUnixNano', start_at::VARCHAR, 'endTimeUnixNano', end_at::VARCHAR, 'attributes', attributes,
         'links', others,
-        'status', CASE WHEN error IS NOT NULL THEN json_object('code', {_ERROR}, 'message', error) END)) AS told
+        'status', CASE WHEN error IS NOT NULL THEN json_object('code', {_ERROR}, 'message', error) END)) AS document
     FROM drawn JOIN connections USING (stream) JOIN servers USING (server_ip, server_port)
     JOIN owned USING (server_ip, server_port)
     ORDER BY rank, start_at, end_at DESC, trace, span
@@ -292,6 +292,6 @@ def dump_otlp(tables: Tables, sink: IO[str]) -> None:
         sink.write(
             ("," if number else "") + f'\n{{"resource": {resource}, "scopeSpans": [{{"scope": {scope}, "spans": ['
         )
-        sink.writelines(lines(told for (*_, told) in rows))
+        sink.writelines(lines(document for (*_, document) in rows))
         sink.write("]}]}")
     sink.write("]}\n")

@@ -12,7 +12,7 @@ from conchart import _native
 from conchart.errors import CaptureError, UsageError
 from conchart.labels.units import count_of
 from conchart.outputs.options import DrawOptions
-from conchart.reading.selection import told_selection
+from conchart.reading.selection import parse_selection
 from conchart.report.comments import comments
 from conchart.store.tables import Tables
 
@@ -39,13 +39,13 @@ def write_pcapng(tables: Tables, path: Path, options: DrawOptions) -> None:
         CaptureError: A capture is gone, or has changed since it was read.
     """
     rows = tables.fetch("SELECT path, packets, bytes, selection FROM captures ORDER BY capture")
-    chosen = told_selection(rows[0][3] or "" if rows else "")
-    said = comments(tables, names=options.names)
+    chosen = parse_selection(rows[0][3] or "" if rows else "")
+    batches = comments(tables, names=options.names)
     try:
         seen = _native.annotate_captures(
             [(name, packets) for name, packets, _, _ in rows],
             os.fspath(path),
-            lambda: next(said, []),
+            lambda: next(batches, []),
             compile_filter=chosen.compiler(),
             **chosen.bounds,
         )

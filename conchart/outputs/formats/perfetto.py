@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from conchart.analysis.sights import once
 from conchart.labels.printable import endpoint
-from conchart.outputs.formats.exchanges import ASKED, parts
+from conchart.outputs.formats.exchanges import TIMED_EXCHANGES, parts
 from conchart.outputs.formats.json import fetched, lines
 from conchart.outputs.packing import Lanes
 from conchart.report.axis import first_instant
@@ -102,7 +102,7 @@ def dump_perfetto(tables: Tables, sink: IO[str]) -> None:
     origin = first_instant(tables)
     head = {"displayTimeUnit": "ns", "otherData": {"producer": f"conchart {version()}", "start_at": str(origin)}}
     sink.write(f'{json.dumps(head)[:-1]}, "traceEvents": [')
-    tables.execute(f"CREATE TEMP TABLE timed AS {ASKED}")
+    tables.execute(f"CREATE TEMP TABLE timed AS {TIMED_EXCHANGES}")
     try:
         names = map(json.dumps, _names(tables, _place(tables)))
         events = fetched(tables.sql(_EVENTS, {"origin": origin}))
@@ -144,13 +144,13 @@ def _place(tables: Tables) -> list[Place]:
     }
     threads = sorted(set(places.values()))
     tids = {place: tid for tid, place in enumerate(threads, 1)}
-    told = [
+    entries = [
         {"stream": stream, "number": number, "pid": place[0], "tid": tids[place], "beside": place[2] > 0}
         for (stream, number), place in places.items()
     ]
     shape = '[{"stream": "INTEGER", "number": "INTEGER", "pid": "INTEGER", "tid": "INTEGER", "beside": "BOOLEAN"}]'
     tables.execute(
-        f"CREATE TEMP TABLE lane_of AS SELECT unnest(from_json(?, '{shape}'), max_depth := 2)", [json.dumps(told)]
+        f"CREATE TEMP TABLE lane_of AS SELECT unnest(from_json(?, '{shape}'), max_depth := 2)", [json.dumps(entries)]
     )
     tables.execute(
         """

@@ -197,15 +197,15 @@ def _parameters(tables: Tables, stream: int, flow: str) -> Iterator[_Event]:
     """Give the transport parameters of both sides: when their hellos came, as far as they could be read."""
     query = f"""
         SELECT unnest(['client', 'server']) AS side, unnest([hello_at, server_hello_at]) AS at,
-            unnest([parameters_client, parameters_server]) AS told
+            unnest([parameters_client, parameters_server]) AS parameters
         FROM handshakes WHERE stream = {stream} ORDER BY number, side"""
     for row in sorted(_rows(tables, query), key=lambda row: row["at"] or 0):
-        if row["at"] is None or row["told"] is None:
+        if row["at"] is None or row["parameters"] is None:
             continue
         data: dict[str, Any] = {"initiator": "local" if row["side"] == flow else "remote"}
         # The drafts let it be absent; the reader of quiche does not.
         unknown = data["unknown_parameters"] = []
-        for one in row["told"]:
+        for one in row["parameters"]:
             name, _, value = one.partition("=")
             if name.startswith("0x"):
                 unknown.append({"id": int(name, 16), "value": value})
@@ -238,42 +238,42 @@ def _frame(row: dict[str, Any]) -> dict[str, Any]:
     kind = row["kind"]
     if kind in _EXTENSIONS:
         return {"frame_type": "unknown", "frame_type_bytes": _EXTENSIONS[kind]}
-    told: dict[str, Any] = {"frame_type": kind.lower()}
+    fields: dict[str, Any] = {"frame_type": kind.lower()}
     if row["stream_id"] is not None:
-        told["stream_id"] = row["stream_id"]
+        fields["stream_id"] = row["stream_id"]
     if kind == "ACK":
         ranges = (text.split("-") for text in row["text"].split())
-        told["acked_ranges"] = [[int(number) for number in one] for one in ranges]
+        fields["acked_ranges"] = [[int(number) for number in one] for one in ranges]
     elif kind in _LIMITS:
-        told["maximum"] = row["value"]
+        fields["maximum"] = row["value"]
     elif kind in _BLOCKED:
-        told["limit"] = row["value"]
+        fields["limit"] = row["value"]
     elif kind in _SEQUENCES:
-        told["sequence_number"] = row["value"]
+        fields["sequence_number"] = row["value"]
     elif kind in _CODES:
-        told |= {"error": "unknown", "error_code": row["value"], **_CODES[kind]}
+        fields |= {"error": "unknown", "error_code": row["value"], **_CODES[kind]}
     if kind in ("MAX_STREAMS", "STREAMS_BLOCKED"):
-        told["stream_type"] = row["text"]
+        fields["stream_type"] = row["text"]
     elif kind == "NEW_CONNECTION_ID":
         identifier, _, retired = row["text"].partition(" ")
-        told |= {"connection_id_length": len(identifier) // 2, "connection_id": identifier}
-        told["retire_prior_to"] = int(retired or 0)
+        fields |= {"connection_id_length": len(identifier) // 2, "connection_id": identifier}
+        fields["retire_prior_to"] = int(retired or 0)
     elif kind == "NEW_TOKEN":
-        told["token"] = {"raw": {"length": row["bytes"]}}
+        fields["token"] = {"raw": {"length": row["bytes"]}}
     elif kind in ("CONNECTION_CLOSE", "APPLICATION_CLOSE"):
-        told |= {"frame_type": "connection_close", "reason": row["text"]}
+        fields |= {"frame_type": "connection_close", "reason": row["text"]}
     elif kind == "RESET_STREAM":
-        told["final_size"] = row["bytes"]
+        fields["final_size"] = row["bytes"]
     if row["start_byte"] is not None:
-        told["offset"] = row["start_byte"]
+        fields["offset"] = row["start_byte"]
     if row["fin"] is not None:
-        told["fin"] = row["fin"]
+        fields["fin"] = row["fin"]
     if kind in ("CRYPTO", "STREAM", "DATAGRAM"):
         # Of these, raw.length is what their field Length says, not the length of the frame.
-        told["raw"] = {"length": row["bytes"], "payload_length": row["bytes"]}
+        fields["raw"] = {"length": row["bytes"], "payload_length": row["bytes"]}
     elif kind == "PADDING":
-        told["raw"] = {"payload_length": row["bytes"]}
-    return told
+        fields["raw"] = {"payload_length": row["bytes"]}
+    return fields
 
 
 def _http3(tables: Tables, stream: int, flow: str) -> Iterator[_Event]:
@@ -296,23 +296,23 @@ def _http3_frame(row: dict[str, Any]) -> dict[str, Any]:
     kind, text = row["kind"], row["text"]
     if kind not in _HTTP3_TYPES:
         return _unnamed(row, "frame_type")
-    told: dict[str, Any] = {"frame_type": _HTTP3_TYPES[kind]}
+    fields: dict[str, Any] = {"frame_type": _HTTP3_TYPES[kind]}
     if kind in ("HEADERS", "PUSH_PROMISE"):
-        told["headers"] = []
+        fields["headers"] = []
     if kind not in _HTTP3_SPEAKING:
-        return told
+        return fields
     if text is None:
         # Without them it is a frame that was not read.
         return {"frame_type": "unknown", "frame_type_bytes": _HTTP3_SPEAKING[kind]}
     if kind == "SETTINGS":
-        told["settings"] = [_setting(*one.split("=")) for one in text.split()]
+        fields["settings"] = [_setting(*one.split("=")) for one in text.split()]
     elif kind == "PRIORITY_UPDATE":
         of_push = text.startswith("push ")
         number, _, priority = text.removeprefix("push ").partition(" ")
-        told |= {"push_id" if of_push else "stream_id": int(number), "priority_field_value": priority}
+        fields |= {"push_id" if of_push else "stream_id": int(number), "priority_field_value": priority}
     else:
-        told["id" if kind == "GOAWAY" else "push_id"] = int(text)
-    return told
+        fields["id" if kind == "GOAWAY" else "push_id"] = int(text)
+    return fields
 
 
 def _setting(identifier: str, value: str) -> dict[str, Any]:

@@ -65,7 +65,7 @@ def render_document(
         loading=fixed.loading,
         blocks=[("data", None, compress_json(data))]
         + [(f"data-{name}", name, block) for name, block in blocks.items()]
-        + [(name, None, compress_json(told)) for name, told in more.items()]
+        + [(name, None, compress_json(content)) for name, content in more.items()]
         + [("plotly", None, fixed.plotly)],
         script=fixed.script,
         **values,

@@ -66,9 +66,9 @@ def ladders(tables: Tables, axis: TimeAxis, options: DrawOptions) -> Iterator[tu
     if options.explained is not None and options.explained in lanes and logs.are_there(tables):
         found["logged"] = _logged(tables, lanes[options.explained], options.explained)
     with ExitStack() as lent:
-        for name, told in found.items():
+        for name, records in found.items():
             types = dict(column.split() for column in _TYPES[name].split(", "))
-            lent.enter_context(tables.lent(f"page_{name}", types, told))
+            lent.enter_context(tables.lent(f"page_{name}", types, records))
         yield {name: f"FROM page_{name}" for name in found}, tuple(_limits(count_complete(tables), len(shown)))
 
 

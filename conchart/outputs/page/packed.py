@@ -39,7 +39,7 @@ class Packer:
 
     def __init__(self) -> None:
         """Begin with nothing."""
-        self.told: dict[str, Any] = {}
+        self.layouts: dict[str, Any] = {}
         """Of each table: its rows and columns, as ``decode.js`` wants them."""
         self._pool = ThreadPoolExecutor(max_workers=2)
         self._blocks: dict[str, Future[str]] = {}
@@ -64,7 +64,7 @@ class Packer:
                 }
             )
             parts += (planes, valid)
-        self.told[name] = {"rows": rows, "columns": columns}
+        self.layouts[name] = {"rows": rows, "columns": columns}
         self._blocks[name] = self._pool.submit(compress, parts)
         return rows
 

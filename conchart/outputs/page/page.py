@@ -108,7 +108,7 @@ def _render(tables: Tables, report: Report, options: DrawOptions, title: str | N
         several=len(files) > 1,
         tiles=_tiles(report.overview, report.captured_ns),
         answer=answer if options.findings else answer.unsaid,
-        told=options.findings,
+        with_findings=options.findings,
         warnings=[remark for remark in report.remarks if remark.warning],
         hints=[remark for remark in report.remarks if not remark.warning],
         headline=[
@@ -142,15 +142,15 @@ def _render(tables: Tables, report: Report, options: DrawOptions, title: str | N
 def _legend(times: Iterable[tuple[str, str | None, str | None]]) -> tuple[set[str], list[tuple[str, list[str]]]]:
     """Give the kinds of phase that there are, and the words of stalls with what they mean."""
     kinds = {(kind, detail) for _, kind, detail in times if kind is not None}
-    told: dict[str, list[str]] = {}
+    meanings: dict[str, list[str]] = {}
     for stall in STALLS:
         if stall in {stall_kind(*kind) for kind in kinds}:
-            told.setdefault(stall.word, []).append(stall.meaning)
+            meanings.setdefault(stall.word, []).append(stall.meaning)
     # Those that have no colour of their own are drawn alike.
-    alike = [word for word in told if word not in COLOURS]
-    shown = [(word, told[word]) for word in told if word in COLOURS]
+    alike = [word for word in meanings if word not in COLOURS]
+    shown = [(word, meanings[word]) for word in meanings if word in COLOURS]
     if alike:
-        shown.append((", ".join(alike), [meaning for word in alike for meaning in told[word]]))
+        shown.append((", ".join(alike), [meaning for word in alike for meaning in meanings[word]]))
     return {phase for phase, _, _ in times}, shown
 
 

@@ -113,14 +113,14 @@ def _arrow(arrow: Arrow, axis: TimeAxis, number: dict[tuple[int, str], int]) -> 
     return {
         "frame": arrow.frame,
         "up": arrow.sender == "client",
-        "label": _said(arrow),
+        "label": _label(arrow),
         "way": [[number[arrow.stream, place], axis.at(at)] for place, at in arrow.seen],
         "lost": number.get((arrow.stream, arrow.lost_to)) if arrow.lost_to else None,
         "marks": arrow.marks,
     }
 
 
-def _said(arrow: Arrow) -> str:
+def _label(arrow: Arrow) -> str:
     """Say what a packet is: ``SYN``, ``request, 1.4 kB``."""
     words = [word for letter, word in _LETTERS.items() if letter in arrow.flags]
     words += [f"{arrow.marks} begins"] if arrow.marks else []

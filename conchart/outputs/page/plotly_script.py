@@ -33,8 +33,8 @@ class Unavailable(Exception):
 
 def carried() -> tuple[str, str]:
     """Give the packed script, and the source expression of a content security policy that allows it."""
-    told = json.loads(PACKED.read_text(encoding="ascii") if PACKED.exists() else packed(whole_script()))
-    return told["script"], told["policy"]
+    stored = json.loads(PACKED.read_text(encoding="ascii") if PACKED.exists() else packed(whole_script()))
+    return stored["script"], stored["policy"]
 
 
 def packed(text: str) -> str:

@@ -24,12 +24,12 @@ from conchart.outputs.page.ladders import ladders
 from conchart.outputs.page.left_out import left_out
 from conchart.outputs.page.packed import Packer, counted_from
 from conchart.questions.explain.clocks import WHY
-from conchart.report import owners, races
+from conchart.report import owners, queries, races
 from conchart.report import swimlanes as drawn
 from conchart.report.axis import TimeAxis, time_axis
 from conchart.report.messages import BY_EXCHANGE, are_there
 from conchart.report.notes import RACE, Note, notes
-from conchart.report.queries import ALL, ASKED, BY_SHAPE, are_asked
+from conchart.report.queries import ALL, BY_SHAPE, IS_QUERY
 from conchart.report.servers import groups
 from conchart.report.splits import STEPS
 from conchart.report.swimlanes import drawn_lanes, link_rows, phase_rows, stall_rows
@@ -63,23 +63,23 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
     total = tables.count("connections")
     ((seen_from,),) = tables.fetch("SELECT any_value(seen_from) FROM captures")
     axis = time_axis(tables)
-    asked, said = are_asked(tables), are_there(tables)
-    owned = options.names and owners.are_known(tables)
+    have_queries, have_messages = queries.are_there(tables), are_there(tables)
+    owned = options.names and owners.are_there(tables)
     noted = list(notes(tables))
     parts = {
         "phases": phase_rows(_PHASES),
         "stalls": stall_rows(_stalls(axis)),
-        "exchanges": _exchanges(names=options.names, asked=asked, said=said),
+        "exchanges": _exchanges(names=options.names, have_queries=have_queries, have_messages=have_messages),
         "links": link_rows(),
         "handshakes": _handshakes(names=options.names),
         "packets": _packets(axis, options),
-        **({"queries": _QUERIES} if asked else {}),
+        **({"queries": _QUERIES} if have_queries else {}),
         **({"races": _RACES} if any(note.title == RACE for note in noted) else {}),
         **({"notes": _NOTES_DRAWN} if noted else {}),
     }
     packer = Packer()
     limits: tuple[str, ...] = ()
-    with drawn_lanes(tables), _shapes(tables, asked=asked), _lent(tables, noted):
+    with drawn_lanes(tables), _shapes(tables, have_queries=have_queries), _lent(tables, noted):
         counts = {
             name: packer.add(name, tables, query)
             for name, query in {"lanes": _lanes(axis, names=options.names, owned=owned), **parts}.items()
@@ -89,8 +89,8 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
                 packer.add(name, tables, query)
         # A ladder tells packets as captured, and works out itself when they were at both ends.
         if not seen_from:
-            with ladders(tables, axis, options) as (told, left):
-                for name, query in told.items():
+            with ladders(tables, axis, options) as (ladder_queries, left):
+                for name, query in ladder_queries.items():
                     packer.add(name, tables, query, longest=_LONGEST)
                 limits = left
         limits = (*_limits(tables, total, counts), *limits)
@@ -119,7 +119,7 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
             "groups": groups(tables, names=options.names),
             "clocks_differ": WHY,
             "explained": options.explained,
-            "tables": packer.told,
+            "tables": packer.layouts,
         },
     )
 
@@ -194,35 +194,35 @@ def _lent(tables: Tables, noted: Sequence[Note]) -> AbstractContextManager[None]
 
 
 @contextmanager
-def _shapes(tables: Tables, *, asked: bool) -> Iterator[None]:
+def _shapes(tables: Tables, *, have_queries: bool) -> Iterator[None]:
     """Keep what stores were asked as ``query_shapes``, as long as the block lasts; nothing where there are none."""
-    if asked:
+    if have_queries:
         tables.execute(f"CREATE TEMP TABLE query_shapes AS {BY_SHAPE}")
     try:
         yield
     finally:
-        if asked:
+        if have_queries:
             tables.execute("DROP TABLE query_shapes")
 
 
-def _exchanges(*, names: bool, asked: bool, said: bool) -> str:
+def _exchanges(*, names: bool, have_queries: bool, have_messages: bool) -> str:
     """Requests, with the row of ``queries`` of each where stores are asked, and what is told of its messages.
 
     Few captures have messages of gRPC or WebSocket: the others have no column for them.
     """
-    column = ", query" if asked else ""
+    column = ", query" if have_queries else ""
     column += (
         """, said_client, said_server, said_bytes_client, said_bytes_server, controls, gap_ns,
         gap_start_frame, gap_end_frame"""
-        if said
+        if have_messages
         else ""
     )
-    messages = f"LEFT JOIN ({BY_EXCHANGE}) USING (stream, number)" if said else ""
+    messages = f"LEFT JOIN ({BY_EXCHANGE}) USING (stream, number)" if have_messages else ""
     joined = f"""LEFT JOIN (
             SELECT stream, number, place::INTEGER AS query
             FROM (
                 SELECT stream, number, server_ip, server_port, protocol, {SHAPE} AS shape
-                FROM exchanges JOIN connections USING (stream) WHERE {ASKED})
+                FROM exchanges JOIN connections USING (stream) WHERE {IS_QUERY})
             JOIN (SELECT server_ip, server_port, protocol, shape, place FROM query_shapes WHERE place < {MAX_QUERIES})
                 USING (server_ip, server_port, protocol, shape)) USING (stream, number)"""
     host = "host" if names else "NULL::VARCHAR AS host"
@@ -237,7 +237,7 @@ def _exchanges(*, names: bool, asked: bool, said: bool) -> str:
             request_ns, wait_ns, transfer_ns, {service}, {answered},
             coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence,
             coalesce({UNFINISHED}, false) AS unfinished, coalesce({TURNS}, false) AS is_turn{column}
-        FROM exchanges JOIN drawn USING (stream) {joined if asked else ""} {messages}
+        FROM exchanges JOIN drawn USING (stream) {joined if have_queries else ""} {messages}
         ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
 

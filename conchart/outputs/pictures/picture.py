@@ -269,12 +269,12 @@ def _title(drawing: _Drawing, report: Report) -> None:
     room = drawing.width - 2 * MARGIN
     title = title_of([file.path for file in report.files])
     drawing.text(MARGIN, 36, drawing.fit(title, room, 27, bold=True), 27, bold=True)
-    told = [f"{count_of(report.overview.connections, 'connection')} in {format_ns(report.captured_ns)}"]
+    facts = [f"{count_of(report.overview.connections, 'connection')} in {format_ns(report.captured_ns)}"]
     for server in headline(report.servers(1))[:1]:
         parts = ", ".join(f"{part.words} {share}" for part, share in shares(server))
         called = f" ({server.title})" if server.title else ""
-        told.append(f"waited {format_ns(server.waited_ns)} for {server.endpoint}{called}: {parts}")
-    drawing.text(MARGIN, 70, drawing.fit(" · ".join(told), room, 17), 17, soft=True)
+        facts.append(f"waited {format_ns(server.waited_ns)} for {server.endpoint}{called}: {parts}")
+    drawing.text(MARGIN, 70, drawing.fit(" · ".join(facts), room, 17), 17, soft=True)
     drawing.text(MARGIN, 98, _findings(drawing, report, room), 17)
 
 
@@ -289,10 +289,10 @@ def _findings(drawing: _Drawing, report: Report, room: float) -> str:
     for shown in range(len(titles), 0, -1):
         left = len(titles) - shown
         more = f" · and {format_count(left)} more" if left else ""
-        told = f"Findings: {' · '.join(titles[:shown])}"
-        if drawing.width_of(told + more, 17) <= room:
-            return told + more
-    return drawing.fit(told, room - drawing.width_of(more, 17), 17) + more
+        line = f"Findings: {' · '.join(titles[:shown])}"
+        if drawing.width_of(line + more, 17) <= room:
+            return line + more
+    return drawing.fit(line, room - drawing.width_of(more, 17), 17) + more
 
 
 def _phases(drawn: Swimlanes) -> _Phases:
@@ -507,13 +507,13 @@ def _named(drawing: _Drawing, x: float, y: float, title: str) -> float:
 def _footnote(plot: _Plot, left_out: int, unlinked: int) -> None:
     """Say what the picture sums up or lacks."""
     drawing = plot.drawing
-    told = []
+    notes = []
     if folded := sum(len(row.lanes) for row in plot.strips):
-        told.append(f"of {count_of(folded, 'connection')} it is shown how many are in which phase")
+        notes.append(f"of {count_of(folded, 'connection')} it is shown how many are in which phase")
     if left_out:
-        told.append(f"{count_of(left_out, 'connection')} with less to wait for left out")
+        notes.append(f"{count_of(left_out, 'connection')} with less to wait for left out")
     if unlinked:
-        told.append(f"{count_of(unlinked, 'link')} between front and backend not drawn")
-    text = drawing.fit("; ".join(told), drawing.width - 2 * MARGIN - 90, 13)
+        notes.append(f"{count_of(unlinked, 'link')} between front and backend not drawn")
+    text = drawing.fit("; ".join(notes), drawing.width - 2 * MARGIN - 90, 13)
     drawing.text(MARGIN, drawing.height - 16, text, 13, soft=True)
     drawing.text(drawing.width - MARGIN, drawing.height - 16, "conchart", 13, soft=True, align="right")

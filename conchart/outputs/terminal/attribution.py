@@ -21,10 +21,10 @@ def waits(report: Report, listed: list[Server]) -> Iterator[tuple[str, str]]:
     label = "Waited"
     for server in headline(listed):
         called = f" ({names_text(server.names)})" if server.names else ""
-        told = ", ".join(
+        parts = ", ".join(
             f"{part.words} {share}{f' ({part.why})' if part.why else ''}" for part, share in shares(server)
         )
-        yield label, f"{format_ns(server.waited_ns)} for {server.endpoint}{called}: {told}"
+        yield label, f"{format_ns(server.waited_ns)} for {server.endpoint}{called}: {parts}"
         label = ""
     if report.in_vain:
         yield "In vain", report.in_vain

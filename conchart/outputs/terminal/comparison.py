@@ -65,13 +65,13 @@ def _facts(comparison: Comparison) -> Iterator[tuple[str, str]]:
 
 
 def _alone(side: Side) -> str:
-    told = [
+    servers = [
         f"{server.endpoint}{f' ({names_text(server.names)})' if server.names else ''}, "
         f"{count_of(server.connections, 'connection')}, waited {format_ns(server.waited_ns)}"
         for server in side.only[:_MOST_ALONE]
     ]
-    more = len(side.only) - len(told)
-    return "; ".join((*told, *([f"and {count_of(more, 'more server')}"] if more else [])))
+    more = len(side.only) - len(servers)
+    return "; ".join((*servers, *([f"and {count_of(more, 'more server')}"] if more else [])))
 
 
 def _hops(comparison: Comparison, width: int, *, colours: bool) -> Iterator[Text]:
@@ -140,8 +140,8 @@ def cost(change: FindingChange) -> str:
     """Say what a finding cost: ``59.3 µs before, 55.1 µs after``."""
     if change.change == "same":
         return f"{format_ns(change.after_ns or 0)}, before and after"
-    told = (("before", change.before_ns), ("after", change.after_ns))
-    return ", ".join(f"{format_ns(ns)} {when}" for when, ns in told if ns is not None)
+    costs = (("before", change.before_ns), ("after", change.after_ns))
+    return ", ".join(f"{format_ns(ns)} {when}" for when, ns in costs if ns is not None)
 
 
 def _lanes(comparison: Comparison, width: int, *, colours: bool) -> Iterator[Text]:

@@ -41,13 +41,13 @@ def brief_facts(report: Report) -> Iterator[tuple[str, str]]:
     paths = report.overview.paths
     more = f" and {count_of(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
     yield "capture", f"{_path(paths[0])}{more}: {_packets(report)}" if paths else _packets(report)
-    told = (
+    counts = (
         _counted(report.tallies.connections, "connection"),
         _counted(report.tallies.handshakes, "TLS handshake"),
         _counted(report.tallies.requests, "request"),
         *report.network,
     )
-    yield "", "; ".join(filter(None, told)) or "no connection"
+    yield "", "; ".join(filter(None, counts)) or "no connection"
     if nothing := _nothing_selected(report.overview):
         yield "selected", nothing
     else:
@@ -94,20 +94,20 @@ def _quality(report: Report) -> Iterator[tuple[str, str]]:
 
 def hints(report: Report) -> Iterator[tuple[str, str]]:
     """Say in a line what is good to know of the capture, and changes no number."""
-    if said := [remark.title for remark in report.remarks if not remark.warning and remark.kind != "keys"]:
-        yield "Note", ". ".join(said)
+    if titles := [remark.title for remark in report.remarks if not remark.warning and remark.kind != "keys"]:
+        yield "Note", ". ".join(titles)
 
 
 def _counted(found: Kinds, noun: str) -> str:
     """``3 connections (2 complete, 1 reset)``, the most frequent kinds; empty where there is none."""
     if not found:
         return ""
-    told = [f"{format_count(count)} {printable(name or 'unknown')}" for name, count in found[:_MOST_KINDS]]
+    kinds = [f"{format_count(count)} {printable(name or 'unknown')}" for name, count in found[:_MOST_KINDS]]
     if len(found) == 1:
-        told = [printable(found[0][0] or "unknown")]
+        kinds = [printable(found[0][0] or "unknown")]
     elif len(found) > _MOST_KINDS:
-        told.append(count_of(sum(count for _, count in found[_MOST_KINDS:]), "other"))
-    return f"{count_of(_sum(found), noun)} ({', '.join(told)})"
+        kinds.append(count_of(sum(count for _, count in found[_MOST_KINDS:]), "other"))
+    return f"{count_of(_sum(found), noun)} ({', '.join(kinds)})"
 
 
 def _tally(found: Kinds) -> str:

@@ -31,7 +31,7 @@ def finding_lines(report: Report, width: int) -> Iterator[Text]:
 
 def _sentences(finding: Finding) -> Iterator[str]:
     where = f" · {finding.brief_where}" if finding.brief_where else ""
-    yield f"{finding.severity}: {finding.told_title}{where}"
+    yield f"{finding.severity}: {finding.full_title}{where}"
     yield finding.cost
     for fix in finding.fixes:
         yield f"fix: {fix}"

@@ -61,11 +61,11 @@ def _column(ladder: Ladder, sheet: Sheet) -> int:
 
 def _columns(ladder: Ladder, column: int) -> Iterator[Text]:
     """Name the places above their columns, and how far their clocks may be wrong."""
-    known = [
+    uncertainties = [
         "" if number == 0 else "unknown" if ns is None else f"± {format_ns(ns)}"
         for number, (_, ns) in enumerate(ladder.places)
     ]
-    doubts = "".join(f"{one:>{column}}{'':{_GAP}}" for one in known)
+    doubts = "".join(f"{one:>{column}}{'':{_GAP}}" for one in uncertainties)
     names = "".join(f"{fit(place, column).strip():>{column}}{'':{_GAP}}" for place, _ in ladder.places)
     yield Text(f"{names}{'frame':>{_FRAME - 2}}", "bold")
     yield Text(doubts, "dim")
@@ -116,12 +116,12 @@ def _silence(silence: Silence, sheet: Sheet) -> Iterator[Text]:
 
 
 def _clocks(clocks: list[Clock], sheet: Sheet) -> Iterator[Text]:
-    told = [clock for clock in clocks if clock.exchange < _MOST_EXCHANGES]
+    shown = [clock for clock in clocks if clock.exchange < _MOST_EXCHANGES]
     exchange, program = -1, ""
-    for clock in told:
+    for clock in shown:
         if clock.exchange != exchange:
             exchange, program = clock.exchange, ""
-            if exchange or told[-1].exchange:
+            if exchange or shown[-1].exchange:
                 yield Text(f"Request {exchange}", "bold")
         took = "not known" if clock.took_ns is None else format_ns(clock.took_ns)
         label = "" if clock.program == program else clock.program
@@ -129,9 +129,9 @@ def _clocks(clocks: list[Clock], sheet: Sheet) -> Iterator[Text]:
         first, *more = wrapped(clock.meaning, sheet.width - _FIGURES)
         yield Text(f"  {label:<10} {clock.name:<20} {took:>10}   {first}")
         yield from (Text(f"{'':{_FIGURES}}{line}") for line in more)
-    if len(told) < len(clocks):
+    if len(shown) < len(clocks):
         yield Text(f"  … and of {clocks[-1].exchange + 1 - _MOST_EXCHANGES} more requests")
-    if told:
+    if shown:
         for sentence in WHY:
             yield from (Text(line, "dim") for line in wrapped(sentence, sheet.width))
 

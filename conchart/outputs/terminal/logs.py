@@ -21,11 +21,11 @@ def log_lines(report: Report, width: int, *, most: int, brief: bool = False) -> 
         lines = clipped(summary, width, 2) if brief else wrapped(summary, width)
         yield from map(Text, lines)
     for one in report.compared_with_logs(most):
-        told = f"{one.name}  {one.says}"
+        text = f"{one.name}  {one.says}"
         if brief:
-            yield Text(clipped(told, width, 1)[0])
+            yield Text(clipped(text, width, 1)[0])
             continue
-        yield from map(Text, wrapped(told, width))
+        yield from map(Text, wrapped(text, width))
         yield Text(f"  connection {one.stream}, request {one.exchange}; {one.where}", "dim")
 
 

@@ -19,9 +19,9 @@ def query_lines(report: Report, width: int) -> Iterator[Text]:
     for number, store in enumerate(report.stores(_OF_EACH)):
         if number:
             yield Text()
-        asked = count_of(store.count, "query", "queries")
+        queries = count_of(store.count, "query", "queries")
         shapes = count_of(store.shapes, "shape")
-        head = f"{store.endpoint}  {store.protocol}: {asked} of {shapes}, {format_ns(store.total_ns)} in all"
+        head = f"{store.endpoint}  {store.protocol}: {queries} of {shapes}, {format_ns(store.total_ns)} in all"
         yield from (Text(line, "bold") for line in clipped(head, width))
         for query in store.queries:
             yield from (Text(f"  {line}") for line in clipped(query.shape, width - 2, 2))
@@ -35,10 +35,10 @@ def query_lines(report: Report, width: int) -> Iterator[Text]:
 
 def brief_queries(report: Report, width: int, most: int) -> Iterator[Text]:
     """Give the costliest shapes of all stores, a line each, in ``most`` lines."""
-    told = report.queries(most + 1) if most > 0 else []
-    shown = told if len(told) <= most else told[: most - 1]
+    queries = report.queries(most + 1) if most > 0 else []
+    shown = queries if len(queries) <= most else queries[: most - 1]
     for query in shown:
         yield Text(clipped(f"{query.brief}: {query.shape}", width, 1)[0])
-    if shown != told:
-        left = told[0].shapes - len(shown)
+    if shown != queries:
+        left = queries[0].shapes - len(shown)
         yield Text(f"and {count_of(left, 'more shape')}: add -v" if shown else f"{count_of(left, 'shape')}: add -v")

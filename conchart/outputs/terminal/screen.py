@@ -56,8 +56,8 @@ def first_screen(report: Report, width: int, *, colours: bool, options: DrawOpti
     """Give the lines: no more than ``LINES`` from 80 columns on."""
     answer = report.verdict if options.findings else report.verdict.unsaid
     logged = list(_section(LOGGED, islice(log_lines(report, width, most=_COMPARED, brief=True), _LOGS)))
-    told = 1 if logged or report.have_places else 3
-    bottom = _first_that_fits((list(_facts(report, width, most)) for most in range(told, 0, -1)), _FACTS, width)
+    most_facts = 1 if logged or report.have_places else 3
+    bottom = _first_that_fits((list(_facts(report, width, most)) for most in range(most_facts, 0, -1)), _FACTS, width)
     left = LINES - len(bottom) - len(logged) - 1
     least_placed = _TITLE + _LEAST_PLACES if report.have_places else 0
     top = _first_that_fits(
@@ -71,8 +71,8 @@ def first_screen(report: Report, width: int, *, colours: bool, options: DrawOpti
     left -= len(between) - len(logged)
     least = min(_LANES, report.overview.connections + report.totals.count)
     spare = left - 2 * _TITLE - BESIDE_LANES - least - _BLOCK
-    asked = list(_labelled("queries", brief_queries(report, width - _LABEL, min(_QUERIES, spare))))
-    room = left - 2 * _TITLE - BESIDE_LANES - len(asked)
+    queries = list(_labelled("queries", brief_queries(report, width - _LABEL, min(_QUERIES, spare))))
+    room = left - 2 * _TITLE - BESIDE_LANES - len(queries)
     servers = list(_servers(report, width, min(_SERVERS, room - least), colours=colours))
     drawn = list(lane_lines(report, width, colours=colours, room=room - len(servers)))
     return [
@@ -81,7 +81,7 @@ def first_screen(report: Report, width: int, *, colours: bool, options: DrawOpti
         *_section("Where the time went (what users waited for, then the rest)", servers),
         *_section("When (one line per connection)", drawn),
         Text(),
-        *asked,
+        *queries,
         *bottom,
     ]
 
@@ -124,21 +124,21 @@ def _servers(report: Report, width: int, room: int, *, colours: bool) -> Iterato
     Servers at which nobody waited and everybody was served are told only where there is nothing else to tell.
     """
     count = report.totals.count
-    told, used = 0, 0
+    shown, used = 0, 0
     for group in report.alike(max(1, room)):
-        if told and not group.server.waited_ns and not group.server.in_vain:
+        if shown and not group.server.waited_ns and not group.server.in_vain:
             continue
-        is_last = told + 1 + group.others == count
+        is_last = shown + 1 + group.others == count
         left = room - used - (not is_last) - bool(group.rest)
         for with_strip, with_split in ((True, True), (True, False), (False, False)):
             lines = list(block(group.server, width, colours=colours, with_strip=with_strip, with_split=with_split))
             if len(lines) <= left:
                 break
-        if told and len(lines) > left:
+        if shown and len(lines) > left:
             break
         yield from lines
         if group.rest:
             yield Text(group.rest)
-        told, used = told + 1 + group.others, used + len(lines) + bool(group.rest)
-    if told < count:
-        yield Text(f"… and {count_of(count - told, 'more server')}")
+        shown, used = shown + 1 + group.others, used + len(lines) + bool(group.rest)
+    if shown < count:
+        yield Text(f"… and {count_of(count - shown, 'more server')}")

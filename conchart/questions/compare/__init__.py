@@ -73,7 +73,7 @@ def _compare(before: Tables, after: Tables, *, names: bool) -> Comparison:
             )
         )
     only = [tuple(shown[id(one)] for one in side) for side in left]
-    known = {_key(server): server.title for server in shown.values() if server.title}
+    titles = {_key(server): server.title for server in shown.values() if server.title}
     sides = [
         Side(
             name=_name(extent.paths),
@@ -91,7 +91,7 @@ def _compare(before: Tables, after: Tables, *, names: bool) -> Comparison:
         after=sides[1],
         headlines=tuple(headlines(hops)),
         hops=tuple(hops),
-        findings=tuple(finding_changes(before, after, hops, known)),
+        findings=tuple(finding_changes(before, after, hops, titles)),
         span_ns=max(
             1, *(lane.end_ns for side in sides for lane in side.lanes.drawn), *(side.span_ns for side in sides)
         ),
@@ -110,13 +110,13 @@ def _name(paths: Sequence[str]) -> str:
 
 
 def _work(tables: Tables) -> dict[Endpoint, int | None]:
-    return {(ip, port): told for ip, port, told in tables.fetch(_WORK)}
+    return {(ip, port): work for ip, port, work in tables.fetch(_WORK)}
 
 
-def _same_work(pair: Match, told: Sequence[int | None]) -> bool:
+def _same_work(pair: Match, work: Sequence[int | None]) -> bool:
     if pair.before.server.requests != pair.after.server.requests:
         return False
-    return None in told or told[0] == told[1]
+    return None in work or work[0] == work[1]
 
 
 def _differences(before: Samples, after: Samples, one: Endpoint, other: Endpoint) -> Iterator[Difference]:
@@ -155,8 +155,8 @@ def _check(extents: Sequence[Overview], listed: Sequence[Sequence[Placed]], matc
 
 
 def _named(listed: Sequence[Placed]) -> str:
-    told = [
+    servers = [
         f"{one.server.endpoint}{f' ({one.server.title})' if one.server.title else ''}" for one in listed[:_MOST_NAMED]
     ]
-    more = len(listed) - len(told)
-    return f": {', '.join(told)}{f' and {more} more' if more > 0 else ''}" if told else ""
+    more = len(listed) - len(servers)
+    return f": {', '.join(servers)}{f' and {more} more' if more > 0 else ''}" if servers else ""

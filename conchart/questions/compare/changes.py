@@ -18,7 +18,7 @@ _SEVERITIES = ("note", "warning", "serious")
 # cost; and what two findings share is counted with one of them, so that costs add up to no more than users waited.
 _FINDINGS = """
     SELECT finding, any_value(title ORDER BY number) AS title, list(severity) AS severities, server_ip, server_port,
-        bool_or(root IS NULL) AS told, sum(count)::BIGINT AS count,
+        bool_or(root IS NULL) AS is_root, sum(count)::BIGINT AS count,
         coalesce(sum(critical_ns - shared_ns) FILTER (root IS NULL), 0)::BIGINT AS own_ns
     FROM findings GROUP BY finding, server_ip, server_port ORDER BY min(number)
 """
@@ -50,7 +50,7 @@ def finding_changes(
     changes = []
     for key in dict.fromkeys((*one, *other)):
         found = [side[key] for side in (one, other) if key in side]
-        if any(each.row["told"] for each in found):
+        if any(each.row["is_root"] for each in found):
             changes.append(_change(key, one.get(key), other.get(key)))
     return sorted(changes, key=lambda change: -abs((change.after_ns or 0) - (change.before_ns or 0)))
 
@@ -68,16 +68,16 @@ def _found(tables: Tables, names: Mapping[Endpoint, str], same: Mapping[Endpoint
 
 
 def _change(key: _Key, before: _Found | None, after: _Found | None) -> FindingChange:
-    told = after or before
-    assert told is not None
+    latest = after or before
+    assert latest is not None
     values = [(side.row["own_ns"], side.row["count"]) if side else None for side in (before, after)]
     severities = [severity for side in (before, after) if side for severity in side.row["severities"]]
     return FindingChange(
         change="new" if not before else "gone" if not after else "same" if values[0] == values[1] else "changed",
         finding=key[0],
-        title=told.row["title"],
+        title=latest.row["title"],
         severity=max(severities, key=lambda word: _SEVERITIES.index(word) if word in _SEVERITIES else -1),
-        server=told.server,
+        server=latest.server,
         before_ns=before.row["own_ns"] if before else None,
         after_ns=after.row["own_ns"] if after else None,
         before_count=before.row["count"] if before else None,

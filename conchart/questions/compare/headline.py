@@ -30,8 +30,8 @@ _NOISE = "What single requests waited differs by no more than noise."
 
 def headlines(hops: Sequence[Hop]) -> list[Headline]:
     """Say it of the servers whose users waited the most; of backends only where no front is in both captures."""
-    asked = [hop for hop in hops if hop.before.requests and hop.after.requests]
-    fronts = [hop for hop in asked if hop.in_front] or asked
+    served = [hop for hop in hops if hop.before.requests and hop.after.requests]
+    fronts = [hop for hop in served if hop.in_front] or served
     fronts.sort(key=lambda hop: -max(hop.before.waited_ns, hop.after.waited_ns))
     return [_headline(hop) for hop in fronts[:HEADLINES]]
 
@@ -44,15 +44,15 @@ def _headline(hop: Hop) -> Headline:
     causes, counted, verdict = list(_causes(hop)), ", ".join(_counted(hop).values()), hop.verdict("waited")
     remark = ""
     if causes or verdict and verdict.differs:
-        told = f"{waited} ({_change(before, after)}){': ' if causes else ''}{', '.join(causes)}"
+        sentence = f"{waited} ({_change(before, after)}){': ' if causes else ''}{', '.join(causes)}"
         remark = _TOO_FEW if verdict is Verdict.TOO_FEW else _NOISE if verdict is Verdict.NOISE else ""
     elif {one.verdict for one in hop.differences} <= {Verdict.SAME}:
-        told = f"no difference: users waited {format_ns(round(before))}{per} before and after"
+        sentence = f"no difference: users waited {format_ns(round(before))}{per} before and after"
     else:
         quiet = "too few requests to tell a difference from noise"
         quiet = quiet if verdict is Verdict.TOO_FEW else "no difference beyond noise"
-        told = f"{quiet}: {waited}{', with ' if counted else ''}{counted}"
-    return Headline(sentence=f"{name}: {told}, {_work(hop)}", remark=remark)
+        sentence = f"{quiet}: {waited}{', with ' if counted else ''}{counted}"
+    return Headline(sentence=f"{name}: {sentence}, {_work(hop)}", remark=remark)
 
 
 def _share_of(hop: Hop, side: Server, amount: int) -> Fraction:
@@ -118,8 +118,8 @@ def _is_cut(side: Server) -> bool:
 
 def _counted(hop: Hop) -> dict[str, str]:
     """Say what there was more or less of for a request, by the measure of what it costs."""
-    told = {"tls": _handshakes(hop), "syn": _connections(hop)}
-    return {measure: text for measure, text in told.items() if text}
+    counts = {"tls": _handshakes(hop), "syn": _connections(hop)}
+    return {measure: text for measure, text in counts.items() if text}
 
 
 def _handshakes(hop: Hop) -> str:
@@ -129,8 +129,8 @@ def _handshakes(hop: Hop) -> str:
         return ""
     if not before[1] and not after[1]:
         return f"{count_of(after[0], 'TLS handshake')} instead of {_number(before[0])}"
-    told = (f"{format_count(full)} full and {format_count(resumed)} resumed" for full, resumed in (after, before))
-    return "{} TLS handshakes instead of {}".format(*told)
+    counts = (f"{format_count(full)} full and {format_count(resumed)} resumed" for full, resumed in (after, before))
+    return "{} TLS handshakes instead of {}".format(*counts)
 
 
 def _connections(hop: Hop) -> str:

@@ -61,7 +61,7 @@ MEASURES: tuple[Measure, ...] = (
 _SAMPLES = f"""
     WITH opened AS (
         SELECT stream, sum(end_at - start_at)::BIGINT AS syn_ns FROM phases WHERE kind = 'syn' GROUP BY stream),
-    asked AS (SELECT *, response_done_at - request_at AS whole_ns FROM exchanges),
+    timed AS (SELECT *, response_done_at - request_at AS whole_ns FROM exchanges),
     first AS (SELECT stream, min(number) AS first FROM exchanges GROUP BY stream),
     waits AS (
         SELECT stream, coalesce(exchange, first) AS number, sum(end_at - start_at)::BIGINT AS waited_ns
@@ -70,18 +70,18 @@ _SAMPLES = f"""
         SELECT front_stream AS stream, sum(request_ns + wait_ns)::BIGINT AS backend, sum(connect_ns)::BIGINT AS connect,
             sum(tls_ns)::BIGINT AS secure, sum(proxy_in_ns + proxy_out_ns)::BIGINT AS proxy
         FROM links WHERE proxy_in_ns IS NOT NULL GROUP BY front_stream, front_exchange),
-    told AS (
+    measured AS (
         SELECT stream, 'syn' AS measure, syn_ns AS ns FROM opened
         UNION ALL SELECT stream, 'tls', ready_at - hello_at FROM handshakes WHERE outcome = 'complete'
         UNION ALL
         SELECT stream, unnest(['request', 'wait', 'transfer', 'whole', 'waited']),
             unnest([request_ns, wait_ns, transfer_ns, whole_ns, coalesce(waited_ns, 0)])
-        FROM asked LEFT JOIN waits USING (stream, number)
+        FROM timed LEFT JOIN waits USING (stream, number)
         UNION ALL
         SELECT stream, unnest(['backend', 'connect', 'secure', 'proxy']), unnest([backend, connect, secure, proxy])
         FROM linked)
     SELECT server_ip, server_port, measure, list(ns ORDER BY ns)
-    FROM told JOIN (FROM connections WHERE {SERVED}) USING (stream) WHERE ns IS NOT NULL GROUP BY ALL
+    FROM measured JOIN (FROM connections WHERE {SERVED}) USING (stream) WHERE ns IS NOT NULL GROUP BY ALL
 """
 
 

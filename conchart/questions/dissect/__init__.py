@@ -70,8 +70,8 @@ def dissect(messages: Sequence[HandshakeMessage]) -> list[list[Field]]:
             f"The fields of handshake messages need {' and '.join(missing)}, which are optional for everything else.\n"
             "  Install what is missing: pip install 'conchart[dissect]'"
         )
-    asked = [message for message in messages if len(message.body) <= MOST_BYTES]
-    lines, why = _ask(asked) if asked else ([], "")
+    readable = [message for message in messages if len(message.body) <= MOST_BYTES]
+    lines, why = _ask(readable) if readable else ([], "")
     answers = iter(lines)
     return [
         _undissected(message, "too long for scapy")

@@ -31,7 +31,7 @@ from scapy.layers.tls.session import readConnState, tlsSession  # noqa: E402
 from scapy.packet import NoPayload, Packet, Padding  # noqa: E402
 
 if TYPE_CHECKING:
-    Told = tuple[str, str, int]
+    NamedValue = tuple[str, str, int]
 
 MOST_FIELDS = 400
 """Of one message: a Certificate of ten has 60, a hostile ClientHello could have tens of thousands."""
@@ -158,13 +158,13 @@ def dissected(kind: int, version: int | None, body: bytes, cipher_suite: int | N
     if version and cipher_suite in CIPHER_SUITES:
         session.prcs = session.rcs = readConnState(ciphersuite=CIPHER_SUITES[cipher_suite], tls_version=version)
     newest = kind == CLIENT_HELLO or (version or 0) >= VERSIONS["TLSv1.3"]
-    known: dict[int, type[Packet]] = tls._tls_handshake_cls | (tls._tls13_handshake_cls if newest else {})
-    if kind not in known:
+    classes: dict[int, type[Packet]] = tls._tls_handshake_cls | (tls._tls13_handshake_cls if newest else {})
+    if kind not in classes:
         raise UnknownTypeError("scapy does not support this type of message")
-    return known[kind](bytes([kind]) + len(body).to_bytes(3, "big") + body, tls_session=session)
+    return classes[kind](bytes([kind]) + len(body).to_bytes(3, "big") + body, tls_session=session)
 
 
-def fields_of(packet: Packet, depth: int) -> Iterator[Told]:
+def fields_of(packet: Packet, depth: int) -> Iterator[NamedValue]:
     """Give the fields of a message, an extension or a key; lengths and types are told by what stands there."""
     for described in packet.fields_desc:
         field = described.fld if isinstance(described, (ConditionalField, MayEnd)) else described
@@ -178,12 +178,12 @@ def fields_of(packet: Packet, depth: int) -> Iterator[Told]:
             getattr(each, "type", None) for each in getattr(packet, "ext", None) or []
         ]:
             name = "legacy version"  # RFC 8446 section 4.1.2: what older servers read, and TLS 1.3 does not.
-        yield from told(name, field, value, depth)
+        yield from values_of(name, field, value, depth)
     if not isinstance(packet.payload, (NoPayload, Padding)):
         yield from fields_of(packet.payload, depth)
 
 
-def told(name: str, field: Field[Any, Any], value: object, depth: int) -> Iterator[Told]:
+def values_of(name: str, field: Field[Any, Any], value: object, depth: int) -> Iterator[NamedValue]:
     """Give one value: by name where its code has one, or what is inside, one level deeper."""
     if isinstance(value, (list, tuple)) and all(isinstance(item, tuple) for item in value):
         value = [item for _length, item in value]  # Certificates and their authorities come with their lengths.
@@ -192,11 +192,11 @@ def told(name: str, field: Field[Any, Any], value: object, depth: int) -> Iterat
     if isinstance(value, list):
         one = name.removesuffix("s").replace("authoritie", "authority")
         if len(value) == 1 and not isinstance(value[0], (TLS_Ext_Unknown, Cert)):
-            yield from told(one, field, value[0], depth)
+            yield from values_of(one, field, value[0], depth)
             return
         yield name, f"{len(value):,}", depth
         for item in value[:MOST_ITEMS]:
-            yield from told(one, field, item, depth + 1)
+            yield from values_of(one, field, item, depth + 1)
         if len(value) > MOST_ITEMS:
             yield "…", f"{len(value) - MOST_ITEMS:,} more", depth + 1
     elif isinstance(value, TLS_Ext_Unknown):
@@ -217,7 +217,7 @@ def told(name: str, field: Field[Any, Any], value: object, depth: int) -> Iterat
         yield name, named(value, getattr(inner, "i2s", {}), getattr(inner, "itemsize", inner.sz)), depth
 
 
-def merged(name: str, inside: Iterator[Told], depth: int) -> Iterator[Told]:
+def merged(name: str, inside: Iterator[NamedValue], depth: int) -> Iterator[NamedValue]:
     """Give what is inside under a name; the first of it beside the name, where it is all that there is to say."""
     fields = list(islice(inside, MOST_FIELDS + 1))
     beside = [field for field in fields if field[2] == depth + 1]
@@ -229,7 +229,7 @@ def merged(name: str, inside: Iterator[Told], depth: int) -> Iterator[Told]:
         yield from ((inner, value, deeper - 1) for inner, value, deeper in fields[1:])
 
 
-def certificate(cert: Cert, depth: int) -> Iterator[Told]:
+def certificate(cert: Cert, depth: int) -> Iterator[NamedValue]:
     """Give what people look for in a certificate."""
     yield "certificate", text(cert.subject_str), depth
     yield "issuer", text(cert.issuer_str), depth + 1
@@ -264,8 +264,8 @@ def octets(value: bytes) -> str:
 
 def text(value: str | bytes) -> str:
     """Make text of what hostile bytes say, short and without control characters."""
-    said = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-    return "".join(character if character.isprintable() else "\ufffd" for character in said[:MOST_CHARACTERS])
+    decoded = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+    return "".join(character if character.isprintable() else "\ufffd" for character in decoded[:MOST_CHARACTERS])
 
 
 if __name__ == "__main__":

@@ -38,13 +38,13 @@ def dissected(tables: Tables, stream: int) -> list[Dissected]:
         MissingToolError: Scapy is not installed.
     """
     found = tables.fetch(_MESSAGES, {"stream": stream})
-    asked = [
+    messages = [
         HandshakeMessage(kind=code, version=version, body=body, sender=sender)
         for _, code, body, sender, _, version in found
     ]
     return [
         Dissected(name=name, frame=frame, sender=sender, fields=fields)
-        for (name, _, _, sender, frame, _), fields in zip(found, dissect(asked) if asked else [], strict=True)
+        for (name, _, _, sender, frame, _), fields in zip(found, dissect(messages) if messages else [], strict=True)
     ]
 
 

@@ -62,8 +62,8 @@ def _of(connection: Connection, exchange: Row) -> Iterator[Clock]:
     ssl = ready - accepted if ready is not None and accepted is not None else None
     if over_quic:
         connect = ssl
-    asked, heard, done = exchange["request_at"], exchange["response_at"], exchange["response_done_at"]
-    sent = exchange["request_done_at"] if exchange["request_done_at"] is not None else asked
+    requested, heard, done = exchange["request_at"], exchange["response_at"], exchange["response_done_at"]
+    sent = exchange["request_done_at"] if exchange["request_done_at"] is not None else requested
 
     def clock(program: str, name: str, took_ns: int | None, meaning: str) -> Clock:
         return Clock(exchange=number, program=program, name=name, took_ns=took_ns, meaning=meaning)
@@ -75,18 +75,18 @@ def _of(connection: Connection, exchange: Row) -> Iterator[Clock]:
         "until the connection was open" if over_quic else "until the TCP connection was open",
     )
     yield clock("curl", "time_appconnect", ready and ready - start_at, "until TLS was ready")
-    yield clock("curl", "time_pretransfer", asked - start_at, "until the request began")
+    yield clock("curl", "time_pretransfer", requested - start_at, "until the request began")
     yield clock("curl", "time_starttransfer", heard + away - start_at, "until the first byte of the answer")
     yield clock("curl", "time_total", done + away - start_at, "until the last byte of the answer")
     both = None if connect is None else connect + (0 if over_quic else ssl or 0)
     yield clock("browser", "connect", both, "QUIC and its TLS" if over_quic else "TCP and TLS")
     yield clock("browser", "ssl", ssl, "TLS alone")
-    yield clock("browser", "send", sent - asked, "sending the request")
+    yield clock("browser", "send", sent - requested, "sending the request")
     yield clock("browser", "wait", heard + away - sent, "waiting for the first byte")
     yield clock("browser", "receive", done - heard, "from the first byte to the last")
-    yield clock("Wireshark", "transum.reqspread", sent - asked, "the request, first packet to last")
+    yield clock("Wireshark", "transum.reqspread", sent - requested, "the request, first packet to last")
     yield clock("Wireshark", "transum.st", heard - sent, "service time")
     yield clock("Wireshark", "transum.rspspread", done - heard, "the answer, first packet to last")
     yield clock(
-        "Wireshark", "transum.art", done - asked, "response time: first packet of the request to last of the answer"
+        "Wireshark", "transum.art", done - requested, "response time: first packet of the request to last of the answer"
     )

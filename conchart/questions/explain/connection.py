@@ -25,7 +25,7 @@ _TABLES = {
         SELECT *, status_text AS answer, tunnel_done_at - request_at AS tunnel_ns, {UNFINISHED} AS unfinished,
             {NEEDLESS} AS needless
         FROM exchanges ORDER BY stream, number""",
-    "said": f"FROM ({BY_EXCHANGE}) ORDER BY stream, number",
+    "message_counts": f"FROM ({BY_EXCHANGE}) ORDER BY stream, number",
     "contents": "SELECT stream, kind, end_frame FROM exchange_messages WHERE end_frame IS NOT NULL ORDER BY ALL",
     "quic_frames": "FROM quic_frames ORDER BY stream, seen_at, frame, packet, number",
     "http3_frames": "FROM http3_frames ORDER BY stream, start_byte, frame",
@@ -76,7 +76,7 @@ class Connection:
     lost_packets: list[Row]
     races: list[Row]
     """Those that it won or lost, as ``report.races`` selects them."""
-    said: list[Row]
+    message_counts: list[Row]
     """Of each exchange with messages of gRPC or WebSocket, what ``report.messages`` selects."""
     phases: list[Row]
     stalls: list[Row]
@@ -100,10 +100,10 @@ class Connection:
 
 
 _COMPLETE = """
-    SELECT connections.*, kept FROM connections
-    JOIN (SELECT stream, count(*) AS kept FROM packets
+    SELECT connections.*, packet_count FROM connections
+    JOIN (SELECT stream, count(*) AS packet_count FROM packets
         WHERE coalesce(mark <> 'duplicate', true) GROUP BY stream) USING (stream)
-    WHERE kept >= coalesce(packets_client, 0) + coalesce(packets_server, 0)
+    WHERE packet_count >= coalesce(packets_client, 0) + coalesce(packets_server, 0)
 """
 
 
@@ -126,14 +126,15 @@ def connections(
             first.
         first: The stream that comes before all others then.
     """
-    before = f"sum(kept) OVER (ORDER BY stream IS DISTINCT FROM {'NULL' if first is None else first}, {COSTLIEST} ROWS"
+    order = f"stream IS DISTINCT FROM {'NULL' if first is None else first}, {COSTLIEST}"
+    before = f"sum(packet_count) OVER (ORDER BY {order} ROWS"
     abouts = list(
         rows(
             tables,
             f"""
-            SELECT * EXCLUDE kept FROM ({_COMPLETE})
+            SELECT * EXCLUDE packet_count FROM ({_COMPLETE})
             WHERE {"true" if stream is None else f"stream = {stream}"}
-            {"" if most is None else f"QUALIFY coalesce({before} UNBOUNDED PRECEDING) - kept, 0) < {most}"}
+            {"" if most is None else f"QUALIFY coalesce({before} UNBOUNDED PRECEDING) - packet_count, 0) < {most}"}
             ORDER BY stream
             """,
         )

@@ -16,12 +16,11 @@ from conchart.questions.explain.pauses import Silence, silences
 from conchart.questions.explain.payload_labels import cargo
 from conchart.questions.explain.quic import sealed
 from conchart.questions.explain.sequence import Rung, rungs, several_places
-from conchart.report import races, tunnels
-from conchart.report.messages import told
+from conchart.report import messages, races, tunnels
 from conchart.report.phase_places import where
 from conchart.report.rows import Row
 
-_MOST_TOLD = 10
+_MOST_LISTED = 10
 """Exchanges of which it is said what messages they have."""
 
 _OWED = (
@@ -75,8 +74,8 @@ def ladder(connection: Connection, *, most_clocks: int | None = None) -> Ladder:
 
 def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
     about = connection.about
-    for race in connection.races[:_MOST_TOLD]:
-        yield "race", races.told(race)
+    for race in connection.races[:_MOST_LISTED]:
+        yield "race", races.describe(race)
     trips = [("TCP handshake", 1)] if about["syn_at"] is not None and about["ack_at"] is not None else []
     trips += [("TLS handshake", h["round_trips"]) for h in connection.handshakes if h["round_trips"]]
     trips += [
@@ -84,8 +83,8 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
         for h in connection.handshakes
         if h["quic_version"] and h["outcome"] == "complete" and not h["early_data"]
     ]
-    asked = sum(x["response_at"] is not None for x in connection.exchanges)
-    trips += [(count_of(asked, "request"), asked)] if asked else []
+    answered = sum(x["response_at"] is not None for x in connection.exchanges)
+    trips += [(count_of(answered, "request"), answered)] if answered else []
     if trips:
         each = sum(connection.rtt_ns.values())
         total = sum(count for _, count in trips)
@@ -101,10 +100,10 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
         ]
         if computed:
             yield "computing", f"in the TLS handshake, less the distance: {', '.join(computed)}"
-    for exchange in [row for row in connection.exchanges if row["tunnel"] is not None][:_MOST_TOLD]:
-        yield "tunnels", f"request {exchange['number']}: {tunnels.told(exchange)}"
-    for said in connection.said[:_MOST_TOLD]:
-        yield "messages", f"request {said['number']}: {told(said)}"
+    for exchange in [row for row in connection.exchanges if row["tunnel"] is not None][:_MOST_LISTED]:
+        yield "tunnels", f"request {exchange['number']}: {tunnels.describe(exchange)}"
+    for counts in connection.message_counts[:_MOST_LISTED]:
+        yield "messages", f"request {counts['number']}: {messages.describe(counts)}"
     if hidden:
         yield (
             "brackets",
@@ -120,22 +119,22 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
     names = [f"{kind} {format_ns(ns)}" for kind, ns in _phases(connection)]
     if names:
         yield "phases", ", ".join(names)
-    told_where = [one for one in where(connection.parts) if one.phase in ("syn", "tls", "wait")]
-    for one in told_where[:_MOST_TOLD]:
+    spent = [one for one in where(connection.parts) if one.phase in ("syn", "tls", "wait")]
+    for one in spent[:_MOST_LISTED]:
         yield "where", f"{one}" if one.exchange is None else f"request {one.exchange}: {one}"
-    if len(told_where) > _MOST_TOLD:
-        yield "where", f"{len(told_where) - _MOST_TOLD} more: conchart query … 'FROM phase_places'"
+    if len(spent) > _MOST_LISTED:
+        yield "where", f"{len(spent) - _MOST_LISTED} more: conchart query … 'FROM phase_places'"
 
 
 def _unfinished(connection: Connection) -> Iterator[str]:
     """Say of each request that was under way at the last packet who owed what, since when, and what held it up."""
     last_at = connection.about["closed_at"]
     held = [stall for stall in connection.stalls if stall["unfinished"]]
-    for exchange in [row for row in connection.exchanges if row["unfinished"] and row["request_at"]][:_MOST_TOLD]:
+    for exchange in [row for row in connection.exchanges if row["unfinished"] and row["request_at"]][:_MOST_LISTED]:
         since, owed = next((name, owed) for name, owed in _OWED if exchange[name] is not None)
         why = "".join(f"; {stall_kind(stall['kind'], stall['detail']).meaning}" for stall in held[-1:])
-        told = f"for {format_ns(last_at - exchange[since])}, {owed}"
-        yield f"request {exchange['number']}, at the last packet: {told}{why}"
+        state = f"for {format_ns(last_at - exchange[since])}, {owed}"
+        yield f"request {exchange['number']}, at the last packet: {state}{why}"
 
 
 def _computed(side: str, ns: int, stalled: Mapping[str, int]) -> str:
@@ -155,9 +154,9 @@ class _Stalled:
         """Start, end, and how long those before it lasted."""
         for stall in sorted(stalls, key=lambda stall: int(stall["start_at"])):
             word = stall_kind(stall["kind"], stall["detail"]).word
-            known = self._stalls.setdefault((stall["side"], word), [])
-            before = known[-1][2] + known[-1][1] - known[-1][0] if known else 0
-            known.append((stall["start_at"], stall["end_at"], before))
+            intervals = self._stalls.setdefault((stall["side"], word), [])
+            before = intervals[-1][2] + intervals[-1][1] - intervals[-1][0] if intervals else 0
+            intervals.append((stall["start_at"], stall["end_at"], before))
 
     def within(self, side: str, begins: int | None, ends: int | None) -> dict[str, int]:
         """Add up what lies in a stretch."""
@@ -165,8 +164,8 @@ class _Stalled:
             return {}
         return {
             word: lasts
-            for (whose, word), known in self._stalls.items()
-            if whose == side and (lasts := _until(known, ends) - _until(known, begins)) > 0
+            for (whose, word), intervals in self._stalls.items()
+            if whose == side and (lasts := _until(intervals, ends) - _until(intervals, begins)) > 0
         }
 
 

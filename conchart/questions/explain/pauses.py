@@ -19,7 +19,7 @@ _LEAST_SHARE = 50
 """Of the connection's lifetime, one in so many parts: less is not worth a line."""
 _MOSTLY_DISTANCE = 1.25
 """A silence that takes so many round trips to the end that speaks next is its distance."""
-_TO_BE_TOLD = 20
+_LEAST_WAY_SHARE = 20
 """The way is told where it is one part in so many of a silence, or more."""
 _BOTH = ("nagle", "delayed-ack")
 _DOES: dict[str, tuple[str | None, str]] = {
@@ -112,7 +112,7 @@ def _says(connection: Connection, before: Rung, after: Rung) -> str:
         return f"{format_ns(took)} in which {_owed(connection, ended, kind)}, {_ENDS[ended['outcome']]}"
     owing, does = _DOES.get(kind, (None, "is silent"))
     says = f"{format_ns(took)} in which the {owing or side} {does}"
-    if answers and distance * _TO_BE_TOLD > took:
+    if answers and distance * _LEAST_WAY_SHARE > took:
         says += f"; {format_ns(distance)} of it is the way there and back"
     return says
 

@@ -37,9 +37,9 @@ class Cargo:
         """For the arrow."""
         words = self.name
         if words in ("request", "response") and self.row is not None:
-            told = self.part in ("", "begins") and _line(words, self.row)
+            line = self.part in ("", "begins") and _line(words, self.row)
             place = "" if self.number is None else f" #{self.number}"
-            return f"{words}{place} {self.part}".rstrip() + (f": {told}" if told else "")
+            return f"{words}{place} {self.part}".rstrip() + (f": {line}" if line else "")
         return f"({words})" if self.hidden else words
 
 
@@ -119,7 +119,7 @@ class _Messages:
     def __init__(self, messages: list[Row]) -> None:
         self._waiting: dict[tuple[str, bool], deque[tuple[int, int]]] = defaultdict(deque)
         """By sender, and whether keys opened it: frame that ends a message, and its place."""
-        for place, message in sorted(enumerate(messages), key=lambda told: (told[1]["end_frame"], told[0])):
+        for place, message in sorted(enumerate(messages), key=lambda numbered: (numbered[1]["end_frame"], numbered[0])):
             self._waiting[message["sender"], bool(message["opened"])].append((message["end_frame"], place))
         self._messages = messages
         self._hellos: dict[int | None, list[Row]] = defaultdict(list)
@@ -212,10 +212,10 @@ _MOST_PARTS = 3
 def _parts(name: str, spans: Spans, seen_at: int, *, several: bool) -> list[Cargo]:
     """Which parts of exchanges came with a packet."""
     touched, count = spans.touching(seen_at, _MOST_PARTS)
-    told = []
+    parts = []
     for exchange in touched:
         begins, ends = seen_at == exchange[f"{name}_at"], seen_at == exchange[f"{name}_done_at"]
         part = "" if begins and ends else "begins" if begins else "ends" if ends else "goes on"
-        told.append(Cargo(name=name, row=exchange, part=part, number=exchange["number"] if several else None))
-    more = count - len(told)
-    return [*told, Cargo(name=f"and {more} more")] if more > 0 else told
+        parts.append(Cargo(name=name, row=exchange, part=part, number=exchange["number"] if several else None))
+    more = count - len(parts)
+    return [*parts, Cargo(name=f"and {more} more")] if more > 0 else parts

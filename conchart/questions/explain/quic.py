@@ -120,7 +120,7 @@ _HTTP3 = {
 
 
 @dataclass(slots=True)
-class Told:
+class DatagramText:
     """What is said of one datagram."""
 
     words: list[str] = field(default_factory=list)
@@ -129,13 +129,13 @@ class Told:
     """The peer must acknowledge it, or it cannot be opened."""
 
 
-def told_of(connection: Connection) -> dict[int, Told]:
+def describe_datagrams(connection: Connection) -> dict[int, DatagramText]:
     """Say of each capture frame what packets and frames it has; nothing where it is not QUIC."""
     teller = _Teller(connection)
-    told: dict[int, Told] = {}
+    datagrams: dict[int, DatagramText] = {}
     for (number, _), rows in groupby(connection.quic_frames, key=lambda row: (row["frame"], row["packet"])):
-        teller.packet(told.setdefault(number, Told()), list(rows))
-    return told
+        teller.packet(datagrams.setdefault(number, DatagramText()), list(rows))
+    return datagrams
 
 
 class _Teller:
@@ -157,7 +157,7 @@ class _Teller:
         """How far each side has sent each stream, and CRYPTO at each level."""
         self._names_http = any(x["protocol"] in ("h3", "grpc") for x in connection.exchanges)
 
-    def packet(self, told: Told, rows: list[Row]) -> None:
+    def packet(self, datagram: DatagramText, rows: list[Row]) -> None:
         """Add what is said of a packet, whose frames are the rows."""
         first = rows[0]
         self._number = bisect_right(self._begun, first["frame"])
@@ -192,10 +192,10 @@ class _Teller:
                 f"It leaves out what the capture point never saw: packet {numbers} of the {peer}, lost before it, or "
                 "never sent."
             )
-        told.words.append(f"{head}: {', '.join(words)}" if words else head)
-        told.sentences += sentences
-        told.speaks |= closed or kind in ("Retry", "Version Negotiation", "unknown")
-        told.speaks |= any(row["kind"] is not None and row["kind"] not in _SILENT for row in rows)
+        datagram.words.append(f"{head}: {', '.join(words)}" if words else head)
+        datagram.sentences += sentences
+        datagram.speaks |= closed or kind in ("Retry", "Version Negotiation", "unknown")
+        datagram.speaks |= any(row["kind"] is not None and row["kind"] not in _SILENT for row in rows)
 
     def _explain(self, sentences: list[str], name: str, meaning: str) -> None:
         if meaning and name not in self._explained:
@@ -236,9 +236,9 @@ class _Teller:
         if row["kind"] == "STREAM" and not row["bytes"]:
             return ""
         end = row["start_byte"] + row["bytes"]
-        known = self._ends.get(key, 0)
-        again = ", sent again" if row["start_byte"] < known else ""
-        self._ends[key] = max(known, end)
+        sent_to = self._ends.get(key, 0)
+        again = ", sent again" if row["start_byte"] < sent_to else ""
+        self._ends[key] = max(sent_to, end)
         return f"{before}({row['start_byte']}–{end}{again})"
 
     def _http3_in(self, row: Row, sentences: list[str]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from conchart.labels.units import format_bytes, format_count, format_ns
 from conchart.questions.explain.connection import Connection
 from conchart.questions.explain.meanings import meaning
 from conchart.questions.explain.payload_labels import Cargo
-from conchart.questions.explain.quic import told_of
+from conchart.questions.explain.quic import describe_datagrams
 from conchart.report.rows import Row
 
 _MARKS = {
@@ -90,11 +90,11 @@ def _words_of(packet: Row) -> str:
 
 def rungs(connection: Connection, carried: Mapping[int, list[Cargo]]) -> Iterator[Rung]:
     """Give the packets; ``carried``: what each frame carries."""
-    tcp, quic = _Tcp(connection), told_of(connection)
+    tcp, quic = _Tcp(connection), describe_datagrams(connection)
     for packet in connection.packets:
         here = [] if packet["mark"] in ("retransmit", "duplicate", "keepalive") else carried.get(packet["frame"], [])
         datagram = quic.get(packet["frame"]) if packet["mark"] != "duplicate" else None
-        words, sentences = tcp.packet(packet, told=bool(here) or datagram is not None)
+        words, sentences = tcp.packet(packet, described=bool(here) or datagram is not None)
         if datagram is not None:
             words, sentences = [" + ".join(datagram.words)], [*datagram.sentences]
         words += [one.label for one in here]
@@ -123,10 +123,10 @@ def _counted(words: list[str]) -> Iterator[str]:
 
 def _meanings(here: list[Cargo], sender: str) -> list[str]:
     """Say what each is for, once; of several, by name."""
-    told = {one.name: meaning(one, sender) for one in here}
-    if len(told) == 1:
-        return [said for said in told.values() if said]
-    return [f"{name}: {said[0].lower()}{said[1:]}" for name, said in told.items() if said]
+    meanings = {one.name: meaning(one, sender) for one in here}
+    if len(meanings) == 1:
+        return [sentence for sentence in meanings.values() if sentence]
+    return [f"{name}: {sentence[0].lower()}{sentence[1:]}" for name, sentence in meanings.items() if sentence]
 
 
 class _Tcp:
@@ -140,10 +140,10 @@ class _Tcp:
         """By sender: the frame whose last byte is before that number."""
         self._syn_acked = False
 
-    def packet(self, packet: Row, *, told: bool) -> tuple[list[str], list[str]]:
-        """Give the words for its arrow and the sentences; ``told``: what it carries is told besides."""
+    def packet(self, packet: Row, *, described: bool) -> tuple[list[str], list[str]]:
+        """Give the words for its arrow and the sentences; ``described``: what it carries is described besides."""
         if self._udp:
-            return ([], []) if told else ([f"{packet['bytes']} bytes"], ["A datagram."])
+            return ([], []) if described else ([f"{packet['bytes']} bytes"], ["A datagram."])
         sender, flags = packet["sender"], packet["flags"]
         peer = "server" if sender == "client" else "client"
         if packet["seq"] is not None and packet["bytes"]:
@@ -151,29 +151,29 @@ class _Tcp:
         if packet["seq"] is not None and "F" in flags:
             self._ends[sender].setdefault(packet["seq"] + packet["bytes"] + 1, packet["frame"])
         words: list[str] = []
-        said: list[str] = []
+        sentences: list[str] = []
         if packet["mark"] in _MARKS:
             words.append(_MARKS[packet["mark"]][0])
-            said.append(self._marked(packet))
+            sentences.append(self._marked(packet))
         if "S" in flags:
             words.insert(0, "SYN-ACK" if "A" in flags else "SYN")
-            said.insert(0, self._syn(packet))
+            sentences.insert(0, self._syn(packet))
         if "R" in flags:
             words.append("RST")
             by = f"Something on the path, in the {sender}'s name," if self._is_foreign(packet) else f"The {sender}"
-            said.append(f"{by} breaks the connection off{self._leaves(packet)}.")
+            sentences.append(f"{by} breaks the connection off{self._leaves(packet)}.")
         if "F" in flags:
             words.append("FIN")
             left = self._leaves(packet)
-            said.append(f"The {sender} {'has sent everything: it ' * (not left)}closes its side{left}.")
-        if not words and not told:
+            sentences.append(f"The {sender} {'has sent everything: it ' * (not left)}closes its side{left}.")
+        if not words and not described:
             if packet["bytes"]:
                 words.append(format_bytes(packet["bytes"]))
-                said.append("A piece of what is being sent.")
+                sentences.append("A piece of what is being sent.")
             else:
                 words.append("ACK")
-                said.append(self._acknowledges(packet, peer))
-        return words, said
+                sentences.append(self._acknowledges(packet, peer))
+        return words, sentences
 
     def _syn(self, packet: Row) -> str:
         sender = packet["sender"]

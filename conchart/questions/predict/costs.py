@@ -49,7 +49,7 @@ def handshake(
     change: Change,
     rtt_ns: int,
     *,
-    known: bool,
+    has_session: bool,
     resumed_compute: dict[tuple[tuple[str, int], bool], int],
 ) -> Handshake:
     """Price the handshake that opens a connection.
@@ -58,7 +58,7 @@ def handshake(
         connection: Its handshake is complete, its round trips are known.
         change: What is changed.
         rtt_ns: The round trip that there is then.
-        known: The client has a session with the server by then.
+        has_session: The client has a session with the server by then.
         resumed_compute: From :func:`learn_compute`.
     """
     assert connection.ready_at is not None
@@ -71,7 +71,7 @@ def handshake(
     fixed_ns = took_ns - round_trips * (connection.rtt_ns or 0)
     compute_ns = max(0, min(connection.compute_ns, fixed_ns) - held_ns)
     modern = connection.version == MODERN or change.tls13
-    resumed = connection.resumed or (change.resume and known)
+    resumed = connection.resumed or (change.resume and has_session)
     if change.tls13 and connection.version != MODERN:
         round_trips = min(round_trips, 1)
     if resumed and not connection.resumed:

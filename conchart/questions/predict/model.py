@@ -67,14 +67,14 @@ class Exchange:
     number: int
     place: int = 0
     """Among those of its connection, in the order in which they began."""
-    asked_at: int
+    requested_at: int
     sent_at: int
     answered_at: int
     done_at: int
     request_bytes: int
     response_bytes: int
-    known: bool
-    """All of its times are."""
+    is_timed: bool
+    """All of its times are known."""
     front: "Exchange | None" = None
     """What caused it."""
     backs: list["Exchange"] = field(default_factory=list)
@@ -130,28 +130,28 @@ _LINKS = """
 
 def read_talk(tables: Tables) -> Talk:
     """Read what was captured."""
-    told = tables.sql(_CONNECTIONS, {"mss": DEFAULT_MSS})
-    names = told.columns
-    connections = {row[0]: _connection(dict(zip(names, row, strict=True))) for row in told.fetchall()}
+    relation = tables.sql(_CONNECTIONS, {"mss": DEFAULT_MSS})
+    names = relation.columns
+    connections = {row[0]: _connection(dict(zip(names, row, strict=True))) for row in relation.fetchall()}
     exchanges = {}
-    for stream, number, asked, sent, answered, done, *others in tables.fetch(_EXCHANGES):
+    for stream, number, requested, sent, answered, done, *others in tables.fetch(_EXCHANGES):
         connection = connections[stream]
         away = connection.carried_ns
         exchange = Exchange(
             connection=connection,
             number=number,
-            asked_at=asked - away,
-            sent_at=max(sent, asked) - away,
-            answered_at=max(answered, asked) + away,
-            done_at=max(done, answered, sent, asked) + away,
+            requested_at=requested - away,
+            sent_at=max(sent, requested) - away,
+            answered_at=max(answered, requested) + away,
+            done_at=max(done, answered, sent, requested) + away,
             request_bytes=others[0],
             response_bytes=others[1],
-            known=others[2],
+            is_timed=others[2],
         )
         exchanges[stream, number] = exchange
         connection.exchanges.append(exchange)
     for connection in connections.values():
-        connection.exchanges.sort(key=lambda exchange: exchange.asked_at)
+        connection.exchanges.sort(key=lambda exchange: exchange.requested_at)
         for place, exchange in enumerate(connection.exchanges):
             exchange.place = place
     for stream, start_at, end_at, delayed in tables.fetch(_HELD):
@@ -193,7 +193,7 @@ def _link(tables: Tables, exchanges: dict[tuple[int, int], Exchange]) -> None:
         front = exchanges.get((front_stream, front_exchange))
         back = exchanges.get((back_stream, back_exchange))
         # A back that begins before its front would be waited for by what it waits for.
-        if front and back and back.asked_at >= front.asked_at and back.front is None:
+        if front and back and back.requested_at >= front.requested_at and back.front is None:
             back.front = front
             front.backs.append(back)
     for exchange in exchanges.values():

@@ -17,7 +17,7 @@ from conchart.labels.phases import PHASES
 from conchart.questions.predict.change import Change
 from conchart.questions.predict.costs import held_within
 from conchart.questions.predict.model import Connection, Exchange, Talk, read_talk
-from conchart.questions.predict.replay import PRECONNECT_NS, Replay, Told, as_captured
+from conchart.questions.predict.replay import PRECONNECT_NS, Replay, Timeline, as_captured
 from conchart.store.tables import Tables
 
 _CHARGED = ("transfer", "wait", "request", "tls", "syn")
@@ -111,13 +111,13 @@ def _unwatched() -> Iterator[None]:
 def _predict(tables: Tables, change: Change) -> Prediction:
     talk = read_talk(tables)
     exchanges = [exchange for connection in talk.connections for exchange in connection.exchanges]
-    if not any(exchange.known for exchange in exchanges):
+    if not any(exchange.is_timed for exchange in exchanges):
         raise UsageError(_why_not(tables, talk))
     if not any(change.chooses(connection.server, connection.name) for connection in talk.connections):
         raise UsageError(f"no server {change.server!r} in this capture: give a name, an address, or address and port")
     measured, predicted = as_captured(talk), Replay(talk, change).run()
     waits: dict[str, int] = dict(tables.fetch(_WAITED))
-    replayed = [_waits(talk, told) for told in (measured, predicted)]
+    replayed = [_waits(talk, timeline) for timeline in (measured, predicted)]
     changed = {
         phase.name: max(0, waits.get(phase.name, 0) + replayed[1][phase.name] - replayed[0][phase.name])
         for phase in PHASES
@@ -126,7 +126,7 @@ def _predict(tables: Tables, change: Change) -> Prediction:
         change=change,
         measured=_side(talk, measured, waits),
         predicted=_side(talk, predicted, {name: ns for name, ns in changed.items() if ns}),
-        unanswered=sum(not exchange.known for exchange in exchanges),
+        unanswered=sum(not exchange.is_timed for exchange in exchanges),
         unread=talk.unread,
         unknown_handshakes=predicted.unknown_handshakes,
         unknown_paths=0 if change.rtt_ns is None else sum(_is_nowhere(connection) for connection in talk.connections),
@@ -151,13 +151,13 @@ def _why_not(tables: Tables, talk: Talk) -> str:
     return f"nothing can be predicted of this capture: {why}"
 
 
-def _waits(talk: Talk, told: Told) -> Counter[str]:
+def _waits(talk: Talk, timeline: Timeline) -> Counter[str]:
     """Tell what users wait in a timeline, by phase. It is as the client's end sees it: only differences of it count."""
-    bars = [bar for connection in talk.connections if connection.users for bar in _bars(connection, told)]
+    bars = [bar for connection in talk.connections if connection.users for bar in _bars(connection, timeline)]
     sums: Counter[str] = Counter()
     for _, lane in groupby(sorted(bars, key=lambda bar: bar.lane), key=lambda bar: bar.lane):
         _charge(lane, sums)
-    sums["idle"] = sum(_held_before(connection, told) for connection in talk.connections if connection.users)
+    sums["idle"] = sum(_held_before(connection, timeline) for connection in talk.connections if connection.users)
     return sums
 
 
@@ -174,26 +174,26 @@ def _charge(lane: Iterable[Bar], sums: Counter[str]) -> None:
         before = at
 
 
-def _held_before(connection: Connection, told: Told) -> int:
+def _held_before(connection: Connection, timeline: Timeline) -> int:
     """Tell how long the first request is held back behind the opening of its connection, which is idle meanwhile."""
-    opening = told.openings.get(connection.stream)
+    opening = timeline.openings.get(connection.stream)
     if not connection.held or not connection.exchanges or connection.ready_at is None:
         return 0
     first = connection.exchanges[0]
-    held_ns, _ = held_within(connection, connection.ready_at, first.asked_at)
+    held_ns, _ = held_within(connection, connection.ready_at, first.requested_at)
     if not opening or not _opened_for(connection, first):
         return held_ns
-    longer_ns = told.exchanges[first].asked_at - opening.ready_at - (first.asked_at - connection.ready_at)
+    longer_ns = timeline.exchanges[first].requested_at - opening.ready_at - (first.requested_at - connection.ready_at)
     return 0 if opening.reused else max(0, held_ns + longer_ns)
 
 
-def _side(talk: Talk, told: Told, waits: Mapping[str, int]) -> Side:
+def _side(talk: Talk, timeline: Timeline, waits: Mapping[str, int]) -> Side:
     bars: list[Bar] = []
     for connection in talk.connections:
-        bars.extend(_bars(connection, told))
+        bars.extend(_bars(connection, timeline))
     bars.sort(key=lambda bar: (bar.start_at, bar.end_at, bar.stream))
     start_at = min(bar.start_at for bar in bars)
-    openings = [opening for opening in told.openings.values() if not opening.reused]
+    openings = [opening for opening in timeline.openings.values() if not opening.reused]
     secured = [opening for opening in openings if opening.hello_at is not None]
     complete = {connection.stream for connection in talk.connections if connection.complete}
     resumed = sum(opening.resumed for opening in secured)
@@ -201,7 +201,7 @@ def _side(talk: Talk, told: Told, waits: Mapping[str, int]) -> Side:
         bars=tuple(bars),
         start_at=start_at,
         total_ns=max(bar.end_at for bar in bars) - start_at,
-        requests_ns=tuple(sorted(_requests(talk, told))),
+        requests_ns=tuple(sorted(_requests(talk, timeline))),
         connections=len(openings),
         handshakes_full=sum(opening.stream in complete for opening in secured) - resumed,
         handshakes_resumed=resumed,
@@ -209,33 +209,33 @@ def _side(talk: Talk, told: Told, waits: Mapping[str, int]) -> Side:
     )
 
 
-def _bars(connection: Connection, told: Told) -> Iterator[Bar]:
+def _bars(connection: Connection, timeline: Timeline) -> Iterator[Bar]:
     stream = connection.stream
-    opening = told.openings.get(stream)
+    opening = timeline.openings.get(stream)
     if opening and not opening.reused:
         yield Bar(stream, stream, None, "syn", opening.syn_at, opening.accepted_at)
         if opening.hello_at is not None:
             yield Bar(stream, stream, None, "tls", opening.hello_at, opening.ready_at)
     for exchange in connection.exchanges:
-        asking = told.exchanges[exchange]
+        asking = timeline.exchanges[exchange]
         sent_at = min(asking.sent_at, asking.answered_at)
-        yield Bar(asking.stream, stream, exchange.number, "request", asking.asked_at, sent_at)
+        yield Bar(asking.stream, stream, exchange.number, "request", asking.requested_at, sent_at)
         yield Bar(asking.stream, stream, exchange.number, "wait", sent_at, asking.answered_at)
         yield Bar(asking.stream, stream, exchange.number, "transfer", asking.answered_at, asking.done_at)
 
 
-def _requests(talk: Talk, told: Told) -> Iterator[int]:
+def _requests(talk: Talk, timeline: Timeline) -> Iterator[int]:
     for connection in talk.connections:
-        opening = told.openings.get(connection.stream)
+        opening = timeline.openings.get(connection.stream)
         for exchange in connection.exchanges:
-            if not connection.users or exchange.front is not None or not exchange.known:
+            if not connection.users or exchange.front is not None or not exchange.is_timed:
                 continue
-            asking = told.exchanges[exchange]
-            start_at = asking.asked_at
+            asking = timeline.exchanges[exchange]
+            start_at = asking.requested_at
             if opening and exchange is connection.exchanges[0] and _opened_for(connection, exchange):
                 start_at = min(start_at, opening.syn_at)
             yield asking.done_at - start_at
 
 
 def _opened_for(connection: Connection, exchange: Exchange) -> bool:
-    return connection.ready_at is not None and exchange.asked_at - connection.ready_at <= PRECONNECT_NS
+    return connection.ready_at is not None and exchange.requested_at - connection.ready_at <= PRECONNECT_NS

@@ -1,8 +1,8 @@
 """The replay: every instant of the capture, in order, computed again under a change.
 
 In: a :class:`~conchart.questions.predict.model.Talk`, a :class:`~conchart.questions.predict.change.Change`. Out:
-:class:`Told`, the predicted instants. What follows what was measured first, so one walk in the order of the capture is
-enough: when an instant is told, all that it waits for has been. ``docs/what-if.md`` has the rules in words.
+:class:`Timeline`, the predicted instants. What follows what was measured first, so one walk in the order of the capture
+is enough: when an instant is told, all that it waits for has been. ``docs/what-if.md`` has the rules in words.
 """
 
 from bisect import bisect_right
@@ -17,7 +17,7 @@ THINKING_NS = 1_000_000_000
 """A client that does something else meanwhile does not take longer than this to go on."""
 PRECONNECT_NS = 100_000_000
 """A first request that comes later than this was not what the connection was opened for."""
-KEPT_NS = 60_000_000_000
+KEEPALIVE_NS = 60_000_000_000
 """How long a connection is kept open for the next request: less than most servers do (nginx 75 s, ALB 60 s)."""
 OWN_GAPS = 4
 """A client goes on where it was, unless another of its responses came so many times closer to its next request."""
@@ -50,14 +50,14 @@ class Asking:
     """An exchange in the prediction."""
 
     stream: int
-    asked_at: int
+    requested_at: int
     sent_at: int
     answered_at: int
     done_at: int
 
 
 @dataclass(slots=True, kw_only=True)
-class Told:
+class Timeline:
     """The prediction, instant by instant."""
 
     openings: dict[int, Opening] = field(default_factory=dict)
@@ -114,14 +114,14 @@ class _Client:
         self.latest = (measured, predicted)
 
 
-def as_captured(talk: Talk) -> Told:
+def as_captured(talk: Talk) -> Timeline:
     """Tell what was measured, in the same form."""
-    told = Told()
+    timeline = Timeline()
     for connection in talk.connections:
         stream, syn_at, accepted_at = connection.stream, connection.syn_at, connection.accepted_at
         if syn_at is not None and accepted_at is not None:
             begun_at = accepted_at if connection.hello_at is None else connection.hello_at
-            told.openings[stream] = Opening(
+            timeline.openings[stream] = Opening(
                 stream=stream,
                 syn_at=syn_at,
                 accepted_at=max(syn_at, accepted_at),
@@ -130,11 +130,11 @@ def as_captured(talk: Talk) -> Told:
                 resumed=connection.resumed,
             )
         for exchange in connection.exchanges:
-            asked_at, sent_at, answered_at = exchange.asked_at, exchange.sent_at, exchange.answered_at
-            told.exchanges[exchange] = Asking(
-                stream, asked_at, sent_at, answered_at, max(answered_at, exchange.done_at)
+            requested_at, sent_at, answered_at = exchange.requested_at, exchange.sent_at, exchange.answered_at
+            timeline.exchanges[exchange] = Asking(
+                stream, requested_at, sent_at, answered_at, max(answered_at, exchange.done_at)
             )
-    return told
+    return timeline
 
 
 class Replay:
@@ -145,22 +145,22 @@ class Replay:
         self._talk = talk
         self._change = change
         self._elsewhere = Change(rtt_ns=change.rtt_ns)
-        self._told = Told()
+        self._timeline = Timeline()
         self._clients: dict[object, _Client] = {}
-        self._kept: dict[object, list[_Wire]] = {}
-        self._known: dict[object, int] = {}
+        self._idle_wires: dict[object, list[_Wire]] = {}
+        self._sessions_at: dict[object, int] = {}
         self._measured = {connection: _Wire(connection.stream) for connection in talk.connections}
         self._wires: dict[Connection, _Wire] = {}
         self._last = {connection: connection.exchanges[-1] for connection in talk.connections if connection.exchanges}
         self._resumed_compute = learn_compute(talk.connections)
 
-    def run(self) -> Told:
+    def run(self) -> Timeline:
         """Tell every instant."""
         steps = {_OPEN: self._open, _ASK: self._ask, _ANSWER: self._answer, _ANSWER_AT_ONCE: self._answer}
         steps |= {_DONE: self._end, _DONE_AT_ONCE: self._end}
         for _, kind, _, _, what in sorted(self._instants(), key=lambda instant: instant[:4]):
             steps[kind](what)  # type: ignore[operator]
-        return self._told
+        return self._timeline
 
     def _instants(self) -> Iterator[tuple[int, int, int, int, Connection | Exchange]]:
         for connection in self._talk.connections:
@@ -168,11 +168,11 @@ class Replay:
             if connection.syn_at is not None:
                 yield connection.syn_at, _OPEN, stream, -1, connection
             for exchange in connection.exchanges:
-                number, asked_at = exchange.number, exchange.asked_at
-                yield asked_at, _ASK, stream, number, exchange
+                number, requested_at = exchange.number, exchange.requested_at
+                yield requested_at, _ASK, stream, number, exchange
                 answered_at, done_at = exchange.answered_at, exchange.done_at
-                yield answered_at, _ANSWER if answered_at > asked_at else _ANSWER_AT_ONCE, stream, number, exchange
-                yield done_at, _DONE if done_at > asked_at else _DONE_AT_ONCE, stream, number, exchange
+                yield answered_at, _ANSWER if answered_at > requested_at else _ANSWER_AT_ONCE, stream, number, exchange
+                yield done_at, _DONE if done_at > requested_at else _DONE_AT_ONCE, stream, number, exchange
 
     def _client(self, connection: Connection) -> _Client:
         return self._clients.setdefault(connection.client, _Client())
@@ -191,19 +191,19 @@ class Replay:
     def _caused_at(self, exchange: Exchange, at: int) -> int | None:
         """Tell when what a front caused begins: as long after the front's request, or the last back's end."""
         front = exchange.front
-        if front is None or at < front.asked_at:
+        if front is None or at < front.requested_at:
             return None
-        asking = self._told.exchanges[front]
+        asking = self._timeline.exchanges[front]
         before, predicted = (
-            (front.sent_at, asking.sent_at) if front.sent_at <= at else (front.asked_at, asking.asked_at)
+            (front.sent_at, asking.sent_at) if front.sent_at <= at else (front.requested_at, asking.requested_at)
         )
         place = bisect_right(front.backs, at, key=_end_of)
         # Nothing follows itself, or what ends at the same instant and is told later.
-        while place and front.backs[place - 1] not in self._told.exchanges:
+        while place and front.backs[place - 1] not in self._timeline.exchanges:
             place -= 1
         if place and front.backs[place - 1].done_at > before:
             back = front.backs[place - 1]
-            before, predicted = back.done_at, self._told.exchanges[back].done_at
+            before, predicted = back.done_at, self._timeline.exchanges[back].done_at
         return predicted + at - before
 
     def _open(self, connection: Connection) -> None:
@@ -229,122 +229,122 @@ class Replay:
             opening.ready_at = opening.hello_at + cost.tls_ns
             opening.later_ns, opening.resumed = cost.wait_ns, cost.resumed
             if connection.complete and connection.ready_at is not None:
-                self._known.setdefault(pool, connection.ready_at)
+                self._sessions_at.setdefault(pool, connection.ready_at)
         self._wires[connection] = _Wire(connection.stream)
-        self._told.openings[connection.stream] = opening
+        self._timeline.openings[connection.stream] = opening
 
     def _handshake(self, connection: Connection, change: Change, rtt_ns: int, pool: object) -> Handshake:
         assert connection.hello_at is not None
         if connection.ready_at is None or connection.round_trips is None:
-            self._told.unknown_handshakes += 1
+            self._timeline.unknown_handshakes += 1
             return Handshake((connection.ready_at or connection.hello_at) - connection.hello_at, 0, connection.resumed)
-        known = self._known.get(pool)
+        session_at = self._sessions_at.get(pool)
         return handshake(
-            connection, change, rtt_ns, known=known is not None and known <= connection.hello_at,
+            connection, change, rtt_ns, has_session=session_at is not None and session_at <= connection.hello_at,
             resumed_compute=self._resumed_compute,
         )  # fmt: skip
 
     def _take(self, pool: object, connection: Connection, at: int) -> bool:
         """Let a connection be one that was kept, if there is one that is free by then."""
-        kept = self._kept.get(pool, [])
-        for place in range(len(kept) - 1, -1, -1):
-            wire = kept[place]
-            if wire.free_at < at - KEPT_NS:
-                del kept[place]
+        idle = self._idle_wires.get(pool, [])
+        for place in range(len(idle) - 1, -1, -1):
+            wire = idle[place]
+            if wire.free_at < at - KEEPALIVE_NS:
+                del idle[place]
             elif wire.free_at <= at:
-                del kept[place]
+                del idle[place]
                 self._wires[connection] = wire
-                self._told.openings[connection.stream] = Opening(
+                self._timeline.openings[connection.stream] = Opening(
                     stream=wire.stream, syn_at=at, accepted_at=at, hello_at=None, ready_at=at, reused=True
                 )
                 return True
         return False
 
     def _ask(self, exchange: Exchange) -> None:
-        connection, asked_at = exchange.connection, exchange.asked_at
+        connection, requested_at = exchange.connection, exchange.requested_at
         client = self._client(connection)
         wire = self._wires.setdefault(connection, _Wire(connection.stream))
         begins_at = self._begin(exchange, client, wire)
         client.busy += 1
-        client.latest = (asked_at, begins_at)
-        longer_ns = self._longer(exchange, asked_at, exchange.sent_at, begins_at, exchange.request_bytes, up=True)
-        sent_at = begins_at + max(0, exchange.sent_at - asked_at + longer_ns)
-        self._told.exchanges[exchange] = Asking(
-            stream=wire.stream, asked_at=begins_at, sent_at=sent_at, answered_at=sent_at, done_at=sent_at
+        client.latest = (requested_at, begins_at)
+        longer_ns = self._longer(exchange, requested_at, exchange.sent_at, begins_at, exchange.request_bytes, up=True)
+        sent_at = begins_at + max(0, exchange.sent_at - requested_at + longer_ns)
+        self._timeline.exchanges[exchange] = Asking(
+            stream=wire.stream, requested_at=begins_at, sent_at=sent_at, answered_at=sent_at, done_at=sent_at
         )
 
     def _begin(self, exchange: Exchange, client: _Client, wire: _Wire) -> int:
         """Tell when a request begins."""
-        connection, asked_at = exchange.connection, exchange.asked_at
-        opening = self._told.openings.get(connection.stream)
+        connection, requested_at = exchange.connection, exchange.requested_at
+        opening = self._timeline.openings.get(connection.stream)
         first = exchange is connection.exchanges[0]
         ready_at = connection.ready_at
         patience_ns = PRECONNECT_NS + (connection.rtt_ns or 0)
-        if first and opening and ready_at is not None and asked_at - ready_at <= patience_ns:
+        if first and opening and ready_at is not None and requested_at - ready_at <= patience_ns:
             # Without the handshake, or with 0-RTT, there is no end of one that the request is held back behind.
             if connection.hello_at is not None and (opening.hello_at is None or opening.later_ns):
-                gone_ns = held_within(connection, ready_at, asked_at)[0]
+                gone_ns = held_within(connection, ready_at, requested_at)[0]
             else:
-                gone_ns = self._unheld(connection, self._changes(connection), ready_at, asked_at)
-            return opening.ready_at + max(min(0, asked_at - ready_at), asked_at - ready_at - gone_ns)
-        free_at = max(wire.free_at, opening.ready_at if opening else asked_at - (1 << 62))
-        caused_at = self._caused_at(exchange, asked_at)
+                gone_ns = self._unheld(connection, self._changes(connection), ready_at, requested_at)
+            return opening.ready_at + max(min(0, requested_at - ready_at), requested_at - ready_at - gone_ns)
+        free_at = max(wire.free_at, opening.ready_at if opening else requested_at - (1 << 62))
+        caused_at = self._caused_at(exchange, requested_at)
         if caused_at is not None:
             return max(caused_at, free_at)
         if connection.multiplexed:
-            followed_at = client.follow(asked_at)
+            followed_at = client.follow(requested_at)
             return max(followed_at, opening.ready_at) if opening else followed_at
         if first:
-            return max(client.follow(asked_at), free_at)
+            return max(client.follow(requested_at), free_at)
         before = connection.exchanges[exchange.place - 1]
-        return client.go_on(asked_at, (before.done_at, self._told.exchanges[before].done_at))
+        return client.go_on(requested_at, (before.done_at, self._timeline.exchanges[before].done_at))
 
     def _answer(self, exchange: Exchange) -> None:
         connection = exchange.connection
-        asking = self._told.exchanges[exchange]
+        asking = self._timeline.exchanges[exchange]
         change = self._changes(connection)
         longer_ns = self._rtt(connection) - (connection.rtt_ns or 0)
-        opening = self._told.openings.get(connection.stream)
+        opening = self._timeline.openings.get(connection.stream)
         if exchange is connection.exchanges[0] and opening:
             longer_ns += opening.later_ns
         longer_ns -= self._unheld(connection, change, exchange.sent_at, exchange.answered_at)
-        if not exchange.known:
+        if not exchange.is_timed:
             longer_ns = 0
         waited_for = [(self._point(back, exchange), back) for back in exchange.backs]
         ended = [(point, predicted) for (point, predicted), _ in waited_for if point <= exchange.answered_at]
         if exchange.answered_at < exchange.sent_at:
-            answered_at = asking.asked_at + exchange.answered_at - exchange.asked_at
+            answered_at = asking.requested_at + exchange.answered_at - exchange.requested_at
         elif ended:
             answered_at = (
                 max(predicted for _, predicted in ended) + exchange.answered_at - max(point for point, _ in ended)
             )
         else:
             answered_at = asking.sent_at + exchange.answered_at - exchange.sent_at
-        asking.answered_at = max(asking.asked_at, answered_at + longer_ns)
+        asking.answered_at = max(asking.requested_at, answered_at + longer_ns)
         self._client(connection).latest = (exchange.answered_at, asking.answered_at)
 
     def _point(self, back: Exchange, front: Exchange) -> tuple[int, int]:
         """The last thing of a back that a front's answer can have waited for: measured, predicted."""
-        asking = self._told.exchanges.get(back)
+        asking = self._timeline.exchanges.get(back)
         if asking is None:  # it begins after the front was answered
-            return back.asked_at, 0
+            return back.requested_at, 0
         if back.done_at <= front.answered_at:
             return back.done_at, asking.done_at
         return back.answered_at, asking.answered_at
 
     def _end(self, exchange: Exchange) -> None:
         connection = exchange.connection
-        asking = self._told.exchanges[exchange]
+        asking = self._timeline.exchanges[exchange]
         answered_at, done_at = exchange.answered_at, exchange.done_at
         # A server that answers before it has the whole request does so then, too.
         early = answered_at < exchange.sent_at
         begins_at = asking.answered_at if early else max(asking.answered_at, asking.sent_at)
         longer_ns = 0
-        if exchange.known:
+        if exchange.is_timed:
             longer_ns = self._longer(exchange, answered_at, done_at, begins_at, exchange.response_bytes, up=False)
         streamed = [back for back in exchange.backs if answered_at < back.done_at <= done_at]
         if streamed:  # it hands on what it gets: it is over as long after that as it was
-            ended_at = max(self._told.exchanges[back].done_at for back in streamed)
+            ended_at = max(self._timeline.exchanges[back].done_at for back in streamed)
             ended_at += done_at - max(back.done_at for back in streamed)
         else:
             ended_at = begins_at + done_at - answered_at
@@ -353,7 +353,7 @@ class Replay:
         wire.free_at = max(wire.free_at, asking.done_at)
         self._client(connection).end(done_at, asking.done_at)
         if exchange is self._last[connection] and not connection.multiplexed and connection.syn_at is not None:
-            self._kept.setdefault((connection.client, connection.server, connection.name), []).append(wire)
+            self._idle_wires.setdefault((connection.client, connection.server, connection.name), []).append(wire)
 
     def _longer(self, exchange: Exchange, start_at: int, end_at: int, predicted_at: int, size: int, *, up: bool) -> int:
         """Tell how much longer a message takes to pass."""

@@ -10,7 +10,7 @@ from conchart.labels.printable import printable
 from conchart.labels.units import count_of, format_count, format_difference, format_ns, format_share
 from conchart.questions.predict import Change, Prediction
 from conchart.questions.predict.costs import INITIAL_WINDOW, RESUMED_SHARE
-from conchart.questions.predict.replay import KEPT_NS
+from conchart.questions.predict.replay import KEEPALIVE_NS
 
 _WORDS = {
     "keepalive": "connections were kept open and used again",
@@ -24,12 +24,12 @@ _WORDS = {
 
 def question(change: Change) -> str:
     """Say what is changed: ``What if connections were kept open and used again?``."""
-    told = [_WORDS[word] for word in change.words]
-    if told and change.server:
-        told[-1] += f" (at {printable(change.server)} alone)"
+    changes = [_WORDS[word] for word in change.words]
+    if changes and change.server:
+        changes[-1] += f" (at {printable(change.server)} alone)"
     if change.rtt_ns is not None:
-        told.append(f"users' round trip were {format_ns(change.rtt_ns)}")
-    *others, last = told
+        changes.append(f"users' round trip were {format_ns(change.rtt_ns)}")
+    *others, last = changes
     return f"What if {', '.join(others)}{' and ' if others else ''}{last}?"
 
 
@@ -91,8 +91,8 @@ def assumptions(prediction: Prediction) -> Iterator[str]:
     )
     if change.keepalive:
         yield (
-            f"Connections stay open for {format_ns(KEPT_NS)} after a response, on both sides; a client takes one that "
-            "is free rather than open another, to the same server and name."
+            f"Connections stay open for {format_ns(KEEPALIVE_NS)} after a response, on both sides; a client takes one "
+            "that is free rather than open another, to the same server and name."
         )
     if change.resume:
         before, modern = (f"{100 * share:.0f} %" for share in RESUMED_SHARE.values())
@@ -116,12 +116,12 @@ def assumptions(prediction: Prediction) -> Iterator[str]:
 
 
 def _not_predicted(prediction: Prediction) -> Iterator[str]:
-    told = (
+    left_as_measured = (
         (prediction.unanswered, "request", "without a whole response", "as long as measured"),
         (prediction.unknown_handshakes, "TLS handshake", "of unknown round trips", "as measured"),
         (prediction.unknown_paths, "connection", "of unknown distance", "as measured"),
         (prediction.unread, "request", "of which the beginning is not in the capture", "left out"),
     )
-    for count, noun, which, how in told:
+    for count, noun, which, how in left_as_measured:
         if count:
             yield f"Not predicted: {count_of(count, noun)} {which}, {how}."

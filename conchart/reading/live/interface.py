@@ -132,7 +132,7 @@ class Interface(Growing):
 
     def _pump(self, sink: int) -> None:
         pcap, handle = self._pcap, self._handle
-        kept = os.open(self.keep, os.O_RDONLY) if self.keep else None
+        source = os.open(self.keep, os.O_RDONLY) if self.keep else None
         dumper = pcap.dump_open(handle, (self.keep or f"/dev/fd/{sink}").encode(errors="surrogateescape"))
         try:
             if not dumper:
@@ -140,16 +140,16 @@ class Interface(Growing):
             pcap.dump_flush(dumper)
             for _ in self._dumped(dumper):
                 if pcap.dump_flush(dumper):
-                    if kept is None:
+                    if source is None:
                         return  # enough was read
                     raise CaptureError(f"cannot write {self.keep}: {os.strerror(ctypes.get_errno() or errno.ENOSPC)}")
-                if kept is not None:
-                    copy_new(kept, sink)
+                if source is not None:
+                    copy_new(source, sink)
         finally:
             if dumper:
                 pcap.dump_close(dumper)
-            if kept is not None:
-                os.close(kept)
+            if source is not None:
+                os.close(source)
             pcap.close(handle)
 
     def _dumped(self, dumper: Any) -> Iterator[None]:  # noqa: ANN401  (the bindings have no types)

@@ -130,33 +130,33 @@ class Sockets:
 
 def _sockets() -> Iterator[tuple[Key, int]]:
     """Ask the kernel for all sockets of TCP and UDP that belong to somebody, with their inodes."""
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as asked:
-        asked.settimeout(1)
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as netlink:
+        netlink.settimeout(1)
         for family in (socket.AF_INET, socket.AF_INET6):
             for transport, protocol in (("tcp", socket.IPPROTO_TCP), ("udp", socket.IPPROTO_UDP)):
                 request = _REQUEST.pack(family, protocol, 0, 0, 0xFFFFFFFF, bytes(48))
-                asked.send(_HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _DUMP, 0, 0) + request)
-                yield from _answers(asked, transport)
+                netlink.send(_HEADER.pack(_HEADER.size + len(request), _BY_FAMILY, _DUMP, 0, 0) + request)
+                yield from _answers(netlink, transport)
 
 
-def _answers(asked: socket.socket, transport: str) -> Iterator[tuple[Key, int]]:
+def _answers(netlink: socket.socket, transport: str) -> Iterator[tuple[Key, int]]:
     while True:
-        data = asked.recv(1 << 16)
+        data = netlink.recv(1 << 16)
         at = 0
         while at + _HEADER.size <= len(data):
             length, kind, *_ = _HEADER.unpack_from(data, at)
             if kind in (_DONE, _ERROR) or length < _HEADER.size:
                 return
-            told = data[at + _HEADER.size : at + length]
+            message = data[at + _HEADER.size : at + length]
             at += (length + 3) & ~3
-            if len(told) < 72:  # noqa: PLR2004  (struct inet_diag_msg)
+            if len(message) < 72:  # noqa: PLR2004  (struct inet_diag_msg)
                 continue
-            family, state = told[0], told[1]
-            port, peer_port = struct.unpack(">HH", told[4:8])
-            (inode,) = struct.unpack("=I", told[68:72])
+            family, state = message[0], message[1]
+            port, peer_port = struct.unpack(">HH", message[4:8])
+            (inode,) = struct.unpack("=I", message[68:72])
             if not inode:
                 continue
-            address, peer = _address(family, told[8:24]), _address(family, told[24:40])
+            address, peer = _address(family, message[8:24]), _address(family, message[24:40])
             if state in (_LISTEN, _BOUND) or not peer_port:
                 peer, peer_port = "", 0
             yield (transport, address, port, peer, peer_port), inode

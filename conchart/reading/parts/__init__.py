@@ -23,8 +23,8 @@ from conchart.reading.options import Progress, ReadOptions
 from conchart.reading.parts.cutting import Part, cut, grouped
 from conchart.reading.parts.executors import tasks_of
 from conchart.reading.parts.joining import join
-from conchart.reading.parts.kept import kept_parts
 from conchart.reading.parts.model import MOST_TORN, Surveyed, clock_steps_between
+from conchart.reading.parts.reuse import reusable_parts
 from conchart.reading.parts.sharing import Shared, share
 from conchart.reading.parts.survey import spill, stitch, survey
 from conchart.reading.selection import DETAILED
@@ -107,19 +107,19 @@ def _surveyed(
 ) -> Iterator[Surveyed]:
     """Give what each part holds, in the order of the parts."""
     parts = [part.placed(place) for place, part in enumerate(parts)]
-    known = kept_parts(parts, task, work)
+    surveyed = reusable_parts(parts, task, work)
     with _cancelled_on_error() as running:
         for part in parts:
-            if part.number not in known:
+            if part.number not in surveyed:
                 running.append(executor.submit(survey, part, task, work))
         read = packets = 0
         for future in as_completed(running):
             one = future.result()
-            known[one.part.number] = one
+            surveyed[one.part.number] = one
             read, packets = read + one.part.size, packets + one.packets
             if progress:
                 progress(read, packets)
-    yield from (known[number] for number in sorted(known))
+    yield from (surveyed[number] for number in sorted(surveyed))
 
 
 def _stitched(
@@ -136,7 +136,7 @@ def _stitched(
         running.clear()
         for number, (parts, file) in enumerate(shared.stitches):
             pieces = [spilled[part][file] for part in parts]
-            running.append(executor.submit(stitch, number, pieces, shared.kept(parts, file), task, work))
+            running.append(executor.submit(stitch, number, pieces, shared.selected(parts, file), task, work))
         return [future.result() for future in running]
 
 
@@ -153,5 +153,5 @@ def _cancelled_on_error() -> Iterator[list[Future[Any]]]:
         if isinstance(error, ConchartError) or not isinstance(error, Exception):
             raise
         # Whatever went wrong where the tasks run: a process was killed, a machine has another version.
-        told = str(error) or type(error).__name__
-        raise TaskError(f"a task that reads a part failed: {told}") from error
+        message = str(error) or type(error).__name__
+        raise TaskError(f"a task that reads a part failed: {message}") from error

@@ -208,9 +208,9 @@ def _about(path: str) -> tuple[int, str]:
             return about.st_size, str(about.st_mtime_ns)
         return 0, ""
     with _remote(path) as (system, place):
-        told = system.info(place)
-    tag = next((str(told[name]) for name in ("ETag", "mtime", "LastModified", "last_modified") if name in told), "")
-    return int(told.get("size") or 0), tag
+        info = system.info(place)
+    tag = next((str(info[name]) for name in ("ETag", "mtime", "LastModified", "last_modified") if name in info), "")
+    return int(info.get("size") or 0), tag
 
 
 @contextmanager

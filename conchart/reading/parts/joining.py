@@ -48,7 +48,7 @@ def join(tables: Tables, surveyed: Sequence[Surveyed], stitched: Sequence[Survey
             rows = _captures(tables, surveyed, stitched, shared) if table.name == "captures" else _union(table)
             tables.execute(f"INSERT INTO {table.name} BY NAME {rows}")
             tables.execute(f"DROP VIEW all_{table.name}")
-        tables.execute("DROP TABLE streams; DROP TABLE told; DROP TABLE parquet")
+        tables.execute("DROP TABLE streams; DROP TABLE adjusted; DROP TABLE parquet")
 
 
 def _list_files(tables: Tables, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed]) -> None:
@@ -78,7 +78,7 @@ def _number(tables: Tables, shared: Shared) -> None:
                 rows.first_frame + before AS first_frame,
                 parts.capture + rows.capture AS capture, client_ip, client_port, server_ip, server_port
             FROM all_connections rows JOIN parts USING (part)),
-        kept AS (
+        remaining AS (
             SELECT * FROM all_streams
             WHERE NOT EXISTS (
                 FROM read_parquet({literal(shared.listed)}) replaced
@@ -89,18 +89,19 @@ def _number(tables: Tables, shared: Shared) -> None:
         conversations AS (
             SELECT part, local, min(first_frame) OVER (
                 PARTITION BY least(client, server), greatest(client, server)) AS of_flow
-            FROM (SELECT *, (client_ip, client_port) AS client, (server_ip, server_port) AS server FROM kept)
+            FROM (SELECT *, (client_ip, client_port) AS client, (server_ip, server_port) AS server FROM remaining)
             WHERE transport = 'udp'),
         numbers AS (
             SELECT part, local, dense_rank() OVER (ORDER BY of_flow) AS number FROM conversations
             UNION ALL
-            SELECT part, local, row_number() OVER (ORDER BY first_frame, part, local) FROM kept WHERE transport = 'tcp')
+            SELECT part, local, row_number() OVER (ORDER BY first_frame, part, local)
+            FROM remaining WHERE transport = 'tcp')
         SELECT part, local, (row_number() OVER (ORDER BY first_frame, part, local) - 1)::INTEGER AS stream,
             (number - 1)::INTEGER AS transport_stream,
-            coalesce(kept.capture, (
+            coalesce(remaining.capture, (
                 SELECT arg_max(files.capture, files.first_frame) FROM files
-                WHERE files.first_frame <= kept.first_frame)) AS capture
-        FROM kept JOIN numbers USING (part, local)
+                WHERE files.first_frame <= remaining.first_frame)) AS capture
+        FROM remaining JOIN numbers USING (part, local)
     """)
 
 
@@ -120,9 +121,9 @@ def _union(table: Table) -> str:
 def _captures(tables: Tables, surveyed: Sequence[Surveyed], stitched: Sequence[Surveyed], shared: Shared) -> str:
     """Give a query for the rows of ``captures``: one for each file, whatever parts it was read in."""
     named = _notes_name_streams(surveyed)
-    known = tables.fetch("SELECT part, local, stream FROM streams") if named else []
-    streams = {(part, local): stream for part, local, stream in known}
-    told: list[tuple[object, ...]] = []
+    numbered = tables.fetch("SELECT part, local, stream FROM streams") if named else []
+    streams = {(part, local): stream for part, local, stream in numbered}
+    rows: list[tuple[object, ...]] = []
     # Every file of a part has the pieces of fragmented packets: the first one of each series tells.
     torn = [each for one, (_, file) in zip(stitched, shared.stitches, strict=True) if file == 0 for each in one.torn]
     for one, place in zip(surveyed, shared.placed, strict=True):
@@ -136,21 +137,21 @@ def _captures(tables: Tables, surveyed: Sequence[Surveyed], stitched: Sequence[S
             now, was = _lost(left, inside), _lost(mine, inside)
             notes = _renumbered(file.notes, number, before, streams)
             path = one.part.paths[local]
-            told.append((number, local, path, notes, now[0] - was[0], now[1] - was[1]))
-    types = {"part": "BIGINT", "local": "INTEGER", "path": "VARCHAR", "told": "VARCHAR[]"}
-    tables.lend("told", types | {"lost": "BIGINT", "other": "BIGINT"}, told)
+            rows.append((number, local, path, notes, now[0] - was[0], now[1] - was[1]))
+    types = {"part": "BIGINT", "local": "INTEGER", "path": "VARCHAR", "own_notes": "VARCHAR[]"}
+    tables.lend("adjusted", types | {"lost": "BIGINT", "other": "BIGINT"}, rows)
     return """
-        SELECT files.capture, any_value(told.path) AS path, arg_min(format, part) AS format,
+        SELECT files.capture, any_value(adjusted.path) AS path, arg_min(format, part) AS format,
             arg_min(link_types, part) AS link_types,
             sum(packets)::BIGINT AS packets, sum(selected)::BIGINT AS selected, sum(bytes)::BIGINT AS bytes,
             min(files.first_frame) AS first_frame, min(first_at) AS first_at, max(last_at) AS last_at,
             max(resolution_ns) AS resolution_ns, bool_or(truncated) AS truncated,
-            sum(rows.undecodable + told.lost)::BIGINT AS undecodable,
-            sum(rows.other + told.other)::BIGINT AS other,
+            sum(rows.undecodable + adjusted.lost)::BIGINT AS undecodable,
+            sum(rows.other + adjusted.other)::BIGINT AS other,
             sum(snapped)::BIGINT AS snapped, sum(dropped)::BIGINT AS dropped, sum(duplicates)::BIGINT AS duplicates,
-            flatten(list(told ORDER BY part)) AS notes
+            flatten(list(own_notes ORDER BY part)) AS notes
         FROM (SELECT * RENAME (capture AS local) FROM all_captures) rows
-        JOIN files USING (part, local) JOIN told USING (part, local)
+        JOIN files USING (part, local) JOIN adjusted USING (part, local)
         GROUP BY files.capture ORDER BY files.capture
     """
 

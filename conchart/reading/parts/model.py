@@ -42,7 +42,7 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class FlowSelection:
     """Which flows to keep of a file that is stitched; others may have come along with fragmented packets."""
 
     flows: list[Flow]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import duckdb
 
-from conchart.reading.parts.model import Flow, Kept, Surveyed, Torn, files_of
+from conchart.reading.parts.model import Flow, FlowSelection, Surveyed, Torn, files_of
 from conchart.store.sql import literal
 
 _UDP_SILENCE_NS = 300_000_000_000
@@ -66,12 +66,12 @@ class Shared:
                 series.setdefault(place.series, []).append(place.number)
         return [(parts, file) for parts in series.values() for file in range(self.files)]
 
-    def kept(self, parts: Iterable[int], file: int) -> "Kept":
+    def selected(self, parts: Iterable[int], file: int) -> "FlowSelection":
         """Say which flows of these parts to keep of a file."""
         flows = {(flow, its_file) for part in parts for flow, its_file in self.flows[part]}
         here = sorted(flow for flow, its_file in flows if its_file == file)
         # A flow of which every packet is torn is in no part: the first file has it.
-        return Kept(here, sorted(flow for flow, _ in flows), sorted(self.torn) if file == 0 else [])
+        return FlowSelection(here, sorted(flow for flow, _ in flows), sorted(self.torn) if file == 0 else [])
 
 
 def share(surveyed: Sequence[Surveyed], files: int, work: Path) -> Shared:
@@ -88,9 +88,9 @@ def share(surveyed: Sequence[Surveyed], files: int, work: Path) -> Shared:
         ]
         database.executemany("INSERT INTO placed VALUES (?, ?, ?)", tables)
         names = ", ".join(literal(path) for path, *_ in tables)
-        asked = _SHARED.format(files=f"[{names}]", torn=_pairs(torn))
+        query = _SHARED.format(files=f"[{names}]", torn=_pairs(torn))
         listed = str(work / "shared.parquet")
-        database.execute(f"COPY ({asked}) TO {literal(listed)}")
+        database.execute(f"COPY ({query}) TO {literal(listed)}")
         found = database.execute(f"FROM read_parquet({literal(listed)})").fetchall()
         ((moved,),) = database.execute(_MOVED.format(files=f"[{names}]")).fetchall()
     finally:

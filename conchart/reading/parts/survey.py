@@ -19,8 +19,8 @@ from conchart import _native
 from conchart.reading import core
 from conchart.reading.options import ReadOptions
 from conchart.reading.parts.cutting import Part
-from conchart.reading.parts.kept import remember
-from conchart.reading.parts.model import CORE, File, Flow, Kept, Surveyed, Torn, file_of, files_of
+from conchart.reading.parts.model import CORE, File, Flow, FlowSelection, Surveyed, Torn, file_of, files_of
+from conchart.reading.parts.reuse import remember
 from conchart.reading.selection import Selection
 from conchart.store.memory import table_limit
 from conchart.store.sql import literal
@@ -136,13 +136,15 @@ def spill(
     return [(f"{folder}/{file}.pcapng", f"{folder}/{file}.parquet") for file in range(files)]
 
 
-def stitch(number: int, spilled: Sequence[tuple[str, str]], kept: Kept, options: ReadOptions, work: Path) -> Surveyed:
+def stitch(
+    number: int, spilled: Sequence[tuple[str, str]], selected: FlowSelection, options: ReadOptions, work: Path
+) -> Surveyed:
     """Read shared flows in one piece, from the packets that were copied out of every part.
 
     Args:
         number: Of the file among those of each part.
         spilled: Packets and numbers of their frames, part by part.
-        kept: The flows that are wanted of it.
+        selected: The flows that are wanted of it.
         options: How to read.
         work: The folder of all parts.
     """
@@ -158,17 +160,17 @@ def stitch(number: int, spilled: Sequence[tuple[str, str]], kept: Kept, options:
             f"read_parquet([{names}], filename = true, file_row_number = true))"
         )
         ((count,),) = tables.stored("SELECT coalesce(len(getvariable('frames')), 0)").fetchall()
-        frames, told, files = 0, list[core.Torn](), tuple[File, ...]()
+        frames, torn_packets, files = 0, list[core.Torn](), tuple[File, ...]()
         if count:
             chosen = replace(options, selection=Selection())  # what was spilled is what was wanted
             with tables.filling():
                 paths = [str(whole)]
-                frames, told = core.read_captures(paths, tables.insert, chosen, names=paths, detailed=0)
+                frames, torn_packets = core.read_captures(paths, tables.insert, chosen, names=paths, detailed=0)
             files = _files(tables)
         whole.unlink()
-        _keep(tables, kept)
+        _keep(tables, selected)
         _number_frames(tables)
-        torn = tuple(replace(one, frame=_numbered(tables, one.frame)) for one in _torn(told))
+        torn = tuple(replace(one, frame=_numbered(tables, one.frame)) for one in _torn(torn_packets))
         _write(tables, made)
     part = Part(capture=-1, paths=(), number=number)
     return Surveyed(part, str(folder), frames, 0, 0, files, False, torn)
@@ -179,23 +181,25 @@ def _files(tables: Tables) -> tuple[File, ...]:
     return tuple(File(first, first_at, last_at, tuple(notes)) for first, first_at, last_at, notes in found)
 
 
-def _torn(told: Sequence[core.Torn]) -> tuple[Torn, ...]:
-    return tuple(Torn(str(source), str(to), frame, frames, is_udp) for source, to, frame, frames, is_udp in told)
+def _torn(torn_packets: Sequence[core.Torn]) -> tuple[Torn, ...]:
+    return tuple(
+        Torn(str(source), str(to), frame, frames, is_udp) for source, to, frame, frames, is_udp in torn_packets
+    )
 
 
-def _keep(tables: Tables, kept: Kept) -> None:
+def _keep(tables: Tables, selected: FlowSelection) -> None:
     """Leave what is not wanted out of the tables."""
     types = {"transport": "VARCHAR", "one": "VARCHAR", "port": "INTEGER", "other": "VARCHAR", "other_port": "INTEGER"}
     ends = {"one": "VARCHAR", "other": "VARCHAR"}
     with (
-        tables.lent("kept", types, kept.flows),
-        tables.lent("everywhere", types, kept.everywhere),
-        tables.lent("torn", ends, kept.torn),
+        tables.lent("selected", types, selected.flows),
+        tables.lent("everywhere", types, selected.everywhere),
+        tables.lent("torn", ends, selected.torn),
     ):
         tables.execute(f"""
             CREATE TEMP TABLE foreign_streams AS
             SELECT stream FROM connections
-            WHERE NOT ({_IS_IN.format("kept")}) AND ({_IS_IN.format("everywhere")}
+            WHERE NOT ({_IS_IN.format("selected")}) AND ({_IS_IN.format("everywhere")}
                 OR (least(client_ip, server_ip), greatest(client_ip, server_ip)) NOT IN (SELECT (one, other) FROM torn))
         """)
     for table in CORE:

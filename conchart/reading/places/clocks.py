@@ -82,18 +82,18 @@ class Clock:
             return []
         return [(piece.shown(piece.from_at), piece.from_at, piece.drift_ppb) for piece in self.pieces]
 
-    def told(self, at: str) -> str:
+    def reference_sql(self, at: str) -> str:
         """Give SQL for what the reference showed when this clock showed ``at``."""
         stretches = self.stretches
         if not stretches:
             return at
-        cases = [_told(*stretch, at) for stretch in stretches]
+        cases = [_stretch_sql(*stretch, at) for stretch in stretches]
         # Where a clock is set back, two pieces show the same: the earlier one has it.
         whens = (f"WHEN {at} < {shown} THEN {case}" for (shown, *_), case in zip(stretches[1:], cases, strict=False))
         return f"CASE {' '.join(whens)} ELSE {cases[-1]} END" if len(cases) > 1 else cases[0]
 
 
-def _told(shown: int, from_at: int, drift_ppb: int, at: str) -> str:
+def _stretch_sql(shown: int, from_at: int, drift_ppb: int, at: str) -> str:
     since = f"({at} - {shown})"
     # Of what it shows since, it gained drift / (10⁹ + drift). ``telling.rs`` says the same of packets.
     gained = f" - ({since}::HUGEINT * {drift_ppb} // {10**9 + drift_ppb})::BIGINT" if drift_ppb else ""
@@ -123,24 +123,26 @@ def set_clocks(
             aligned[place.number] = Clock(place, "trusted", tuple(replace(piece, own_ns=0) for piece in axis))
     shared = _shared(tables)
     while left := [place for place in places if place.number not in aligned]:
-        pairs = [(known, place) for known in aligned for place in left if place.number in shared.get(known, ())]
+        pairs = [(number, place) for number in aligned for place in left if place.number in shared.get(number, ())]
         fitted = [
-            _fitted(aligned[known], place, crossings.fit(known, place.number, _sets(known, place.number, steps)), steps)
-            for known, place in pairs
+            _fitted(
+                aligned[number], place, crossings.fit(number, place.number, _sets(number, place.number, steps)), steps
+            )
+            for number, place in pairs
         ]
         if not fitted:
             for place in left:
                 clocks = [
-                    _fitted(known, place, _caused(tables, crossings, known.place.number, place.number, steps), steps)
-                    for known in aligned.values()
+                    _fitted(base, place, _caused(tables, crossings, base.place.number, place.number, steps), steps)
+                    for base in aligned.values()
                 ]
                 fitted += [replace(clock, method="causality") for clock in clocks if clock.pieces]
         if all(_worst(clock)[0] for clock in fitted) and not steps:
             alike = [
-                _fitted(known, place, _alike(tables, crossings, known.place.number, place.number), steps)
+                _fitted(base, place, _alike(tables, crossings, base.place.number, place.number), steps)
                 for place in left
-                for known in aligned.values()
-                if place.number not in shared.get(known.place.number, ())
+                for base in aligned.values()
+                if place.number not in shared.get(base.place.number, ())
             ]
             fitted += [replace(clock, method="likeness") for clock in alike if clock.pieces]
         if fitted:
@@ -178,8 +180,8 @@ def _is_near(one: tuple[bool, int], best: tuple[bool, int]) -> bool:
 
 def _worst(clock: Clock) -> tuple[bool, int]:
     """Give how uncertain a clock is, where something is known of it."""
-    known = [piece.uncertainty_ns for piece in clock.pieces if piece.uncertainty_ns is not None]
-    return not known, max(known, default=0)
+    uncertainties = [piece.uncertainty_ns for piece in clock.pieces if piece.uncertainty_ns is not None]
+    return not uncertainties, max(uncertainties, default=0)
 
 
 def _shared(tables: Tables) -> dict[int, list[int]]:
@@ -207,24 +209,25 @@ def _causes(here: int, there: int, steps: Mapping[int, Sequence[Step]]) -> str:
     here_set, there_set = _times_set("here_frame", steps.get(here, ())), _times_set("there_frame", steps.get(there, ()))
     sets = f"{here_set} AS here_set, {there_set} AS there_set"
     return f"""
-        WITH told AS (
-            SELECT part, client_random AS name, hello_at AS asked_at, server_hello_at AS answered_at,
+        WITH messages AS (
+            SELECT part, client_random AS name, hello_at AS requested_at, server_hello_at AS answered_at,
                 hello_frame AS frame
             FROM all_handshakes WHERE client_random IS NOT NULL
             UNION ALL
             SELECT part, unnest(ids), request_at, response_at, request_frame FROM all_exchanges),
         single AS (
-            FROM told WHERE part IN ({here}, {there}) AND asked_at IS NOT NULL AND answered_at IS NOT NULL
+            FROM messages WHERE part IN ({here}, {there}) AND requested_at IS NOT NULL AND answered_at IS NOT NULL
             QUALIFY count(*) OVER (PARTITION BY part, name) = 1),
         pairs AS (
-            SELECT one.asked_at AS here_asked_at, one.answered_at AS here_answered_at, one.frame AS here_frame,
-                other.asked_at, other.answered_at, other.frame AS there_frame
+            SELECT one.requested_at AS here_requested_at, one.answered_at AS here_answered_at, one.frame AS here_frame,
+                other.requested_at, other.answered_at, other.frame AS there_frame
             FROM single one JOIN single other USING (name) WHERE one.part = {here} AND other.part = {there}),
         nearer AS (
-            SELECT coalesce(median(asked_at - here_asked_at) >= median(answered_at - here_answered_at), true)
+            SELECT coalesce(median(requested_at - here_requested_at) >= median(answered_at - here_answered_at), true)
                 AS is_nearer
             FROM pairs)
-        SELECT here_asked_at AS here_at, asked_at AS there_at, here_frame, there_frame, is_nearer AS outward, {sets}
+        SELECT here_requested_at AS here_at, requested_at AS there_at, here_frame, there_frame, is_nearer AS outward,
+            {sets}
         FROM pairs, nearer
         UNION ALL
         SELECT here_answered_at, answered_at, here_frame, there_frame, NOT is_nearer, {sets} FROM pairs, nearer
@@ -260,7 +263,7 @@ def _alike(tables: Tables, crossings: _native.Crossings, here: int, there: int) 
     ]
 
 
-def _fitted(known: Clock, place: Place, found: Sequence[_Fitted], steps: Mapping[int, Sequence[Step]]) -> Clock:
+def _fitted(base: Clock, place: Place, found: Sequence[_Fitted], steps: Mapping[int, Sequence[Step]]) -> Clock:
     """Give the clock of a place, as it was fitted to that of one that is aligned."""
     there = place.number
     sets = [*accumulate((ns for _, ns in steps.get(there, ())), initial=0)]
@@ -269,7 +272,7 @@ def _fitted(known: Clock, place: Place, found: Sequence[_Fitted], steps: Mapping
         for from_at, to_at, offset_ns, drift_ppb, uncertainty_ns, packets, segment in found
     ]
     widths = [piece.uncertainty_ns for piece in pieces if piece.uncertainty_ns is not None]
-    return Clock(place, "packets", tuple(_composed(known, pieces)), known.place.name, max(widths, default=None))
+    return Clock(place, "packets", tuple(_composed(base, pieces)), base.place.name, max(widths, default=None))
 
 
 SETS = 1_000
@@ -285,16 +288,16 @@ def _points(grains: tuple[int, int], of: str) -> str:
     """
 
 
-def _composed(known: Clock, pieces: Sequence[Piece]) -> Iterator[Piece]:
+def _composed(base: Clock, pieces: Sequence[Piece]) -> Iterator[Piece]:
     """Give pieces against the reference, of those against a clock that is aligned."""
     if not pieces:
         return
-    starts = [known.axis_at(piece.from_at) for piece in pieces]
-    end = max(known.axis_at(pieces[-1].to_at), *starts)
-    cuts = {at for at in (*starts[1:], *(piece.from_at for piece in known.pieces[1:])) if starts[0] < at < end}
+    starts = [base.axis_at(piece.from_at) for piece in pieces]
+    end = max(base.axis_at(pieces[-1].to_at), *starts)
+    cuts = {at for at in (*starts[1:], *(piece.from_at for piece in base.pieces[1:])) if starts[0] < at < end}
     for from_at, to_at in pairwise([starts[0], *sorted(cuts), end]):
-        through = max((piece for piece in known.pieces if piece.from_at <= from_at), key=lambda piece: piece.from_at,
-            default=known.pieces[0])  # fmt: skip
+        through = max((piece for piece in base.pieces if piece.from_at <= from_at), key=lambda piece: piece.from_at,
+            default=base.pieces[0])  # fmt: skip
         own = max(zip(starts, range(len(pieces)), strict=True), key=lambda one: (one[0] <= from_at, one))[1]
         piece, shown = pieces[own], through.shown(from_at)
         doubts = (through.uncertainty_ns, piece.uncertainty_ns)

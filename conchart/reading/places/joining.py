@@ -50,10 +50,10 @@ def join_places(tables: Tables, crossings: _native.Crossings, places: Sequence[P
         for table in CORE:
             if table.name == "place_packets":
                 streams = Rows(tables.stored("SELECT path, stream, turned FROM streams"))
-                told = crossings.told(
+                packets = crossings.place_packets(
                     streams, [before for _, _, before in befores], [clock.stretches for clock in clocks]
                 )
-                tables.unite(table.name, told, {"place": [place.name for place in places]})
+                tables.unite(table.name, packets, {"place": [place.name for place in places]})
             else:
                 rows = _captures(clocks) if table.name == "captures" else _union(table, clocks)
                 tables.execute(f"INSERT INTO {table.name} BY NAME {rows}")
@@ -80,9 +80,11 @@ def _rows(clock: Clock, reference: str) -> list[tuple[object, ...]]:
 
 def _moved(at: str, clocks: Sequence[Clock], part: str = "rows.part") -> str:
     """Give SQL for an instant, as the reference has it."""
-    if all(clock.told("x") == "x" for clock in clocks):
+    if all(clock.reference_sql("x") == "x" for clock in clocks):
         return at
-    return f"CASE {part} {' '.join(f'WHEN {clock.place.number} THEN {clock.told(at)}' for clock in clocks)} END"
+    return (
+        f"CASE {part} {' '.join(f'WHEN {clock.place.number} THEN {clock.reference_sql(at)}' for clock in clocks)} END"
+    )
 
 
 def _number(tables: Tables, clocks: Sequence[Clock]) -> None:
@@ -115,8 +117,8 @@ def _union(table: Table, clocks: Sequence[Clock]) -> str:
         replaced["capture"] = """(
             SELECT arg_max(files.capture, files.first_frame) FROM files
             WHERE files.part = rows.part AND files.first_frame <= rows.first_frame + before)"""
-    told = table.from_core
-    values = ", ".join(f"{replaced.get(name, f'rows.{name}')} AS {name}" for name in told)
+    columns = table.from_core
+    values = ", ".join(f"{replaced.get(name, f'rows.{name}')} AS {name}" for name in columns)
     return f"""
         SELECT {values} FROM all_{table.name} rows
         JOIN parts USING (part) JOIN streams ON streams.part = rows.part AND streams.local = rows.stream
@@ -162,11 +164,11 @@ def _owners(side: str, peer: str) -> str:
     one = ", ".join(
         f"'{name}': if(routes.turned <> streams.turned, rows.{peer}_{name}, rows.{side}_{name})" for name in _OF_OWNER
     )
-    known = "coalesce(owner.pid::VARCHAR, owner.process, owner.container_id, owner.pod) IS NOT NULL"
+    is_owned = "coalesce(owner.pid::VARCHAR, owner.process, owner.container_id, owner.pod) IS NOT NULL"
     return f"""
         UPDATE connections SET {", ".join(f"{side}_{name} = owner.{name}" for name in _OF_OWNER)}
         FROM (
-            SELECT stream AS of_stream, first(owner ORDER BY position) FILTER ({known}) AS owner
+            SELECT stream AS of_stream, first(owner ORDER BY position) FILTER ({is_owned}) AS owner
             FROM (
                 SELECT streams.stream, position, {{{one}}} AS owner
                 FROM routes JOIN streams USING (path)

@@ -5,7 +5,7 @@ In: ``all_connections``, and the packets, which the core holds. Out: temporary t
 ``members``: of each connection (``path``) the stream of each place that saw it (``part``, ``local``), and whether
 client and server are taken the other way round there (``turned``). ``twins``: the connections that two places or more
 saw. ``again``: streams of a place that are another one of it, behind an address translation. ``loose``: streams that
-initial sequence numbers do not tell, ``told``: their packets. Packets are compared in the core
+initial sequence numbers do not tell, ``stream_packets``: their packets. Packets are compared in the core
 (``native/src/correlate/crossings.rs``).
 
 Connections are the same if both initial sequence numbers are, whatever the addresses: 64 bits that no address
@@ -49,8 +49,8 @@ def match_flows(tables: Tables, crossings: _native.Crossings, places: Sequence[P
 
 
 def _lend_packets(tables: Tables, crossings: _native.Crossings, streams: str) -> None:
-    """Make ``told``: what the packets of these streams tell."""
-    tables.lend_batch("told", crossings.of_streams(tables.stored(streams).fetchall()))
+    """Make ``stream_packets``: what the packets of these streams tell."""
+    tables.lend_batch("stream_packets", crossings.of_streams(tables.stored(streams).fetchall()))
 
 
 # A machine that translates addresses has a packet before and after it, if all its interfaces were captured: the second
@@ -65,7 +65,7 @@ _AGAIN = f"""
     packets AS (
         SELECT rows.part, rows.stream, rows.first_frame, opened_at, transport, by_client,
             CASE WHEN transport = 'udp' THEN hash(print, bytes, ip_id) ELSE hash(seq, ack, bytes, flags) END AS named
-        FROM all_connections rows JOIN told USING (part, stream)
+        FROM all_connections rows JOIN stream_packets USING (part, stream)
         WHERE bytes > 0 AND (transport = 'tcp' OR ip_id > 0)
         QUALIFY count(*) OVER (PARTITION BY rows.part, named, by_client) <= {_LOOK_ALIKE}),
     twice AS (
@@ -85,21 +85,21 @@ _UNKNOWN = """
         AND (new.part, new.stream) NOT IN (FROM again))
 """
 
-_FREE = "NOT EXISTS (FROM members others WHERE others.path = known.path AND others.part = $part)"
+_FREE = "NOT EXISTS (FROM members others WHERE others.path = member.path AND others.part = $part)"
 """Of each place, one stream is part of a connection."""
 
-_KNOWN = "members known JOIN all_connections old ON old.part = known.part AND old.stream = known.local"
+_MEMBERS = "members member JOIN all_connections old ON old.part = member.part AND old.stream = member.local"
 
 _BY_NUMBERS = f"""
     INSERT INTO members
-    SELECT known.path, new.part, new.stream, known.turned, false
+    SELECT member.path, new.part, new.stream, member.turned, false
     FROM all_connections new
-    JOIN (SELECT * FROM {_KNOWN}) known USING (transport, isn_client, isn_server)
+    JOIN (SELECT * FROM {_MEMBERS}) member USING (transport, isn_client, isn_server)
     WHERE new.part = $part AND {_UNKNOWN} AND {_FREE}
     QUALIFY row_number() OVER (PARTITION BY new.stream ORDER BY
             (new.client_ip, new.client_port, new.server_ip, new.server_port)
-                <> (known.client_ip, known.client_port, known.server_ip, known.server_port), known.path) = 1
-        AND row_number() OVER (PARTITION BY known.path ORDER BY new.stream) = 1
+                <> (member.client_ip, member.client_port, member.server_ip, member.server_port), member.path) = 1
+        AND row_number() OVER (PARTITION BY member.path ORDER BY new.stream) = 1
 """
 
 # Those of the place, and known ones, that initial sequence numbers did not bring together.
@@ -110,7 +110,7 @@ _LOOSE = f"""
     FROM all_connections new WHERE part = $part AND {_UNKNOWN}
     UNION ALL
     SELECT old.part, old.stream, transport, client_ip, client_port, server_ip, server_port, path, turned
-    FROM {_KNOWN} WHERE (isn_client IS NULL OR isn_server IS NULL OR EXISTS (
+    FROM {_MEMBERS} WHERE (isn_client IS NULL OR isn_server IS NULL OR EXISTS (
         FROM all_connections new WHERE part = $part AND (isn_client IS NULL OR isn_server IS NULL) AND {_UNKNOWN}))
         AND {_FREE}
 """
@@ -125,7 +125,7 @@ _BY_PACKETS = f"""
     INSERT INTO members
     WITH packets AS (
         SELECT loose.*, by_client, bytes, ip_id, bytes > 0 OR contains(flags, 'S') AS says, {_NAMED} AS named
-        FROM loose JOIN told ON told.part = loose.part AND told.stream = loose.local
+        FROM loose JOIN stream_packets ON stream_packets.part = loose.part AND stream_packets.stream = loose.local
         QUALIFY count(*) OVER (PARTITION BY loose.part, named) <= {_LOOK_ALIKE}),
     pairs AS (
         SELECT new.local, old.path, any_value(old.turned) AS turned, count(DISTINCT named) FILTER (new.says) AS alike,
@@ -151,11 +151,11 @@ _BY_ADDRESSES = f"""
     WITH new AS (
         SELECT * FROM all_connections new WHERE part = $part AND transport = 'tcp' AND {_UNKNOWN}
         QUALIFY count(*) OVER (PARTITION BY {_ENDS}) = 1),
-    known AS (
-        SELECT known.path, known.turned, old.* FROM {_KNOWN} WHERE {_FREE}
+    member AS (
+        SELECT member.path, member.turned, old.* FROM {_MEMBERS} WHERE {_FREE}
         QUALIFY count(*) OVER (PARTITION BY {_ENDS}) = 1)
-    SELECT known.path, new.part, new.stream, known.turned, false
-    FROM new JOIN known USING (transport, client_ip, client_port, server_ip, server_port, bytes_client, bytes_server)
+    SELECT member.path, new.part, new.stream, member.turned, false
+    FROM new JOIN member USING (transport, client_ip, client_port, server_ip, server_port, bytes_client, bytes_server)
     WHERE new.bytes_client > 0 AND new.bytes_server > 0
 """
 

@@ -15,10 +15,10 @@ from conchart.store.tables import Rows, Tables
 
 _EXCHANGES = f"""
     SELECT {{in_front}} AS in_front, stream, number,
-        if(target IS NULL, NULL, hash(method, {PATH.format("told")}, status)) AS key,
+        if(target IS NULL, NULL, hash(method, {PATH.format("exchanges")}, status)) AS key,
         request_at, response_at, response_done_at AS done_at, coalesce(request_bytes, 0)::BIGINT AS request_bytes,
         coalesce(response_bytes, 0)::BIGINT AS response_bytes, request_frame AS frame
-    FROM ({{told}}) told
+    FROM ({{exchanges}}) exchanges
     WHERE request_at IS NOT NULL AND response_at IS NOT NULL AND response_done_at IS NOT NULL AND protocol <> 'proxy'
         AND (target IS NOT NULL OR protocol = 'tls')
     ORDER BY request_at, stream, number
@@ -39,18 +39,18 @@ class Alike:
     """How far the clock behind is ahead of the one in front."""
 
 
-def pair_exchanges(tables: Tables, told: str, first: str, grains: tuple[int, int] = (1, 1)) -> Alike | None:
+def pair_exchanges(tables: Tables, exchanges: str, first: str, grains: tuple[int, int] = (1, 1)) -> Alike | None:
     """Pair exchanges.
 
     Args:
         tables: Those that are asked.
-        told: SQL for the exchanges of both places.
+        exchanges: SQL for the exchanges of both places.
         first: Condition on these: it is the first of the places that saw it.
         grains: What the clocks of both places cut off.
     """
     found = []
     for in_front, cut in ((first, grains), (f"NOT ({first})", grains[::-1])):
-        pairs = _native.pair_alike(Rows(tables.stored(_EXCHANGES.format(in_front=in_front, told=told))), cut)
+        pairs = _native.pair_alike(Rows(tables.stored(_EXCHANGES.format(in_front=in_front, exchanges=exchanges))), cut)
         if pairs is not None:
             found.append(Alike(in_front == first, *pairs))
     return found[0] if len(found) == 1 else None
@@ -58,5 +58,5 @@ def pair_exchanges(tables: Tables, told: str, first: str, grains: tuple[int, int
 
 def pair_places(tables: Tables, here: int, there: int, grains: tuple[int, int]) -> Alike | None:
     """Pair the exchanges of two places while their clocks are not known."""
-    told = f"SELECT * FROM all_exchanges WHERE part IN ({here}, {there})"
-    return pair_exchanges(tables, told, f"part = {here}", grains)
+    exchanges = f"SELECT * FROM all_exchanges WHERE part IN ({here}, {there})"
+    return pair_exchanges(tables, exchanges, f"part = {here}", grains)

@@ -43,7 +43,7 @@ def find_steps(
     crossings: _native.Crossings,
     places: Sequence[Place],
     trusted: Collection[str],
-    known: Mapping[int, Sequence[Step]],
+    earlier: Mapping[int, Sequence[Step]],
 ) -> dict[int, list[Step]]:
     """Give the steps of each place whose clock was set, in the order of frames.
 
@@ -51,7 +51,7 @@ def find_steps(
         crossings: The packets of all places.
         places: Read without the steps that are known.
         trusted: Names of those whose clocks are right.
-        known: Steps that were found before. What is left of them is added.
+        earlier: Steps that were found before. What is left of them is added.
     """
     sure = [Found(*clue) for clue in crossings.clues(len(places))]
     clued: dict[int, list[tuple[int, int]]] = {}
@@ -69,14 +69,15 @@ def find_steps(
         seen = next((one for one in both if any(one.is_same(other) for other in sure)), None)
         others = [one for pair in unsure if pair is not both for one in pair]
         sure = _joined(sure, seen or min(both, key=lambda one: (
-            not any(one.is_same(other) for other in others), not _known(known, one), _silence(crossings, one), -one.part
+            not any(one.is_same(other) for other in others), not _earlier_frames(earlier, one),
+            _silence(crossings, one), -one.part,
         )))  # fmt: skip
-    steps = {part: dict(found) for part, found in known.items()}
+    steps = {part: dict(found) for part, found in earlier.items()}
     for one in sure:
-        known_at = next(iter(_known(known, one)), None)
-        is_rest = bool(known) and known_at is None and abs(one.ns) < _LEAST_LEFT_NS
+        earlier_frame = next(iter(_earlier_frames(earlier, one)), None)
+        is_rest = bool(earlier) and earlier_frame is None and abs(one.ns) < _LEAST_LEFT_NS
         if places[one.part].name not in trusted and not is_rest:
-            at = one if known_at is None else replace(one, before=known_at - 1, after=known_at)
+            at = one if earlier_frame is None else replace(one, before=earlier_frame - 1, after=earlier_frame)
             frame, passed_ns = _gap(crossings, at)
             mine = steps.setdefault(one.part, {})
             # Frames are captured one after the other: no less than nothing passed since the one before.
@@ -84,16 +85,16 @@ def find_steps(
     return {part: sorted(found.items()) for part, found in steps.items()}
 
 
-def _known(known: Mapping[int, Sequence[Step]], found: Found) -> list[int]:
+def _earlier_frames(earlier: Mapping[int, Sequence[Step]], found: Found) -> list[int]:
     """Give the frames at which the same clock is known to have been set, where a step may be what is left of it."""
-    return [frame for frame, _ in known.get(found.part, ()) if found.before < frame <= found.after]
+    return [frame for frame, _ in earlier.get(found.part, ()) if found.before < frame <= found.after]
 
 
-def _joined(known: Iterable[Found], new: Found) -> list[Found]:
-    same = [one for one in known if one.is_same(new)]
+def _joined(found: Iterable[Found], new: Found) -> list[Found]:
+    same = [one for one in found if one.is_same(new)]
     for one in same:
         new = new.and_also(one)
-    return [*(one for one in known if one not in same), new]
+    return [*(one for one in found if one not in same), new]
 
 
 def _silence(crossings: _native.Crossings, found: Found) -> int:

@@ -12,7 +12,7 @@ from conchart.reading.parts.model import CORE, Surveyed, files_of
 from conchart.store.sql import literal
 from conchart.store.tables import Tables
 
-_MADE = ("told", "loose", "again", "apart", "nearer", "members", "twins", "routes")
+_MADE = ("stream_packets", "loose", "again", "apart", "nearer", "members", "twins", "routes")
 """Tables that the steps hand to each other."""
 
 

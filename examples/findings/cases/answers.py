@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from avenue import BACKEND, CERTIFIED, FRONT, KEPT, SITE, THINKER, Scene, record
+from avenue import BACKEND, CERTIFIED, FRONT, KEEP_ALIVE, SITE, THINKER, Scene, record
 
 ALONE = f"python3 LAB/backend.py {FRONT} 80"
 POLITE = (
@@ -35,7 +35,7 @@ def behind(broken: bool) -> Scene:
         title="nginx before a backend" + " that closes each connection without an answer" * broken,
         see="- nginx answers with 502 (Bad Gateway)." if broken else "- The twin of `error-responses-proxy`.",
         nginx=f"upstream shop {{ server {BACKEND}:8080 max_fails=0; keepalive 8; }} "
-        f"server {{ listen {FRONT}:80; location / {{ proxy_pass http://shop; {KEPT} }} }}",
+        f"server {{ listen {FRONT}:80; location / {{ proxy_pass http://shop; {KEEP_ALIVE} }} }}",
         backends=[f"python3 breaks.py {BACKEND} 8080 60" if broken else THINKER % 8080],
         clients=[
             f"python3 asks.py {FRONT} 80" + "".join(f" /wait-5/bytes-{700 + n} rest-{20 + 7 * n}" for n in range(5))
@@ -52,7 +52,8 @@ def holding_back(rate: str) -> Scene:
         else "- The twin of `proxy-dominates`.",
         nginx=f"limit_req_zone $server_port zone=all:1m rate={rate}; "
         f"upstream shop {{ server {BACKEND}:8080; keepalive 8; }} "
-        f"server {{ listen {FRONT}:80; location / {{ limit_req zone=all burst=50; proxy_pass http://shop; {KEPT} }} }}",
+        f"server {{ listen {FRONT}:80; "
+        f"location / {{ limit_req zone=all burst=50; proxy_pass http://shop; {KEEP_ALIVE} }} }}",
         backends=[THINKER % 8080], clients=[f"curl -sZ --parallel-max 6 http://{FRONT}/wait-5/bytes-3[00-17]"],
     )  # fmt: skip
 

@@ -26,7 +26,7 @@ def answered(talk: Talk, target: str, work_ms: float = 8, size: int = 900) -> No
     talk.client()
 
 
-def asked(talk: Talk, target: str) -> None:
+def send_request(talk: Talk, target: str) -> None:
     """Ask, and have the request acknowledged."""
     talk.client("PA", get(target))
     talk.wait(20)
@@ -82,7 +82,7 @@ def no_answer_messy(capture: Capture) -> None:
     for number, (after_ms, flags) in enumerate([(900, "FA"), (4_300, "RA")]):
         talk = opened(capture, port=51_000 + number, after_ms=after_ms)
         talk.handshake()
-        asked(talk, f"/report/{number}")
+        send_request(talk, f"/report/{number}")
         talk.wait(1_800 + 700 * number)
         talk.server(flags)
         if flags == "FA":
@@ -90,12 +90,12 @@ def no_answer_messy(capture: Capture) -> None:
             talk.client("FA")
             talk.wait(20)
             talk.server()
-    kept = opened(capture, port=51_900, after_ms=60)
-    answered(kept, "/before")
-    kept.wait(80)
-    asked(kept, "/report/2")
-    kept.wait(2_900)
-    kept.server("RA")
+    reused = opened(capture, port=51_900, after_ms=60)
+    answered(reused, "/before")
+    reused.wait(80)
+    send_request(reused, "/report/2")
+    reused.wait(2_900)
+    reused.server("RA")
 
 
 def foreign_reset(capture: Capture) -> None:
@@ -131,7 +131,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: ch
 
 def chunked(talk: Talk, target: str, tail: bytes) -> None:
     """Ask, and get five chunks and something after them."""
-    asked(talk, target)
+    send_request(talk, target)
     talk.wait(30)
     talk.server("PA", CHUNKED + CHUNK)
     for _ in range(4):
@@ -157,15 +157,15 @@ def response_cut(capture: Capture) -> None:
         talk.client("FA")
         talk.wait(20)
         talk.server()
-    kept = opened(capture, port=51_900, after_ms=60)
-    answered(kept, "/before")
-    kept.wait(80)
-    asked(kept, "/export/2")
-    kept.wait(30)
-    kept.server("PA", part_of(9_000, 1_400))
-    kept.client()
-    kept.wait(700)
-    kept.server("RA")
+    reused = opened(capture, port=51_900, after_ms=60)
+    answered(reused, "/before")
+    reused.wait(80)
+    send_request(reused, "/export/2")
+    reused.wait(30)
+    reused.server("PA", part_of(9_000, 1_400))
+    reused.client()
+    reused.wait(700)
+    reused.server("RA")
 
 
 def response_whole(capture: Capture) -> None:
@@ -177,7 +177,7 @@ def response_whole(capture: Capture) -> None:
         talk.goodbye()
     old = opened(capture, port=51_100, after_ms=600)
     old.handshake()
-    asked(old, "/old")
+    send_request(old, "/old")
     old.wait(30)
     old.server("PA", b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n" + b"." * 1_200)
     old.wait(10)
@@ -195,7 +195,7 @@ def clients_give_up(capture: Capture) -> None:
     for number in range(2):
         talk = opened(capture, port=51_000 + number, after_ms=1_100 + number * 3_900)
         talk.handshake()
-        asked(talk, f"/search/{number}")
+        send_request(talk, f"/search/{number}")
         talk.wait(1_980)
         talk.client("FA")
         talk.wait(20)
@@ -208,7 +208,7 @@ def clients_give_up(capture: Capture) -> None:
     download = opened(capture, port=51_900, after_ms=60)
     answered(download, "/before")
     download.wait(80)
-    asked(download, "/search/image")
+    send_request(download, "/search/image")
     download.wait(30)
     download.server("PA", part_of(90_000, 1_400))
     download.client()
@@ -313,4 +313,4 @@ def write(story: Callable[[Capture], None], title: str, see: str, folder: Path) 
     (folder / "README.md").write_text(PAGE.format(title=title, see=see), encoding="utf-8")
 
 
-CASES: dict[str, Callable[[Path], None]] = {name: partial(write, *told) for name, told in STORIES.items()}
+CASES: dict[str, Callable[[Path], None]] = {name: partial(write, *story) for name, story in STORIES.items()}

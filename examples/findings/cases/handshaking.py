@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from avenue import BACKEND, CERTIFIED, FRONT, KEPT, SITE, Scene, record, start_nginx
+from avenue import BACKEND, CERTIFIED, FRONT, KEEP_ALIVE, SITE, Scene, record, start_nginx
 from lab.keys import make_keys
 from lab.listening import Listener, settle
 from lab.network import Network, ip, stop
@@ -81,11 +81,11 @@ class Street(Network):
 
 def nginx(listen: str, directives: tuple[str, ...]) -> str:
     """Answer over TLS, as the directives say."""
-    said = " ".join(f"{directive};" for directive in directives)
+    lines = " ".join(f"{directive};" for directive in directives)
     return f"""\
     server {{
         listen {listen} ssl; {CERTIFIED}
-        {said}
+        {lines}
         location / {{ default_type text/plain; return 200 'the shelf is full of fine things'; }}
     }}
 """
@@ -188,9 +188,9 @@ def ask(street: Street, words: list[str], requests: tuple[str, ...], *, wait: bo
     The first is there before the connection is, unless it has one before it, too, and has to ``wait``.
     """
     pause = "sleep 0.4; "
-    said = pause.join(f"printf %s {shlex.quote(request)}; " for request in requests)
+    script = pause.join(f"printf %s {shlex.quote(request)}; " for request in requests)
     program = street.start(
-        street.client, ["sh", "-c", f"{{ {pause * wait}{said}}} | {shlex.join(words)}"],
+        street.client, ["sh", "-c", f"{{ {pause * wait}{script}}} | {shlex.join(words)}"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     program.wait(PATIENCE_SECONDS)
@@ -259,7 +259,7 @@ def leg(offered: str, *, title: str, see: str) -> Scene:
     server {{
         listen {FRONT}:80;
         location / {{
-            proxy_pass https://shop; {KEPT}
+            proxy_pass https://shop; {KEEP_ALIVE}
             proxy_ssl_trusted_certificate @KEYS@/authority.crt; proxy_ssl_verify on; proxy_ssl_name {SITE};
             proxy_ssl_protocols {offered};
         }}

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from avenue import BACKEND, CERTIFIED, CLIENT, FRONT, KEPT, THINKER, Scene, record
+from avenue import BACKEND, CERTIFIED, CLIENT, FRONT, KEEP_ALIVE, THINKER, Scene, record
 
 
-def nginx(servers: str = f"server {BACKEND}:8080;", said: str = "") -> str:
+def nginx(servers: str = f"server {BACKEND}:8080;", directives: str = "") -> str:
     """Pass everything on, over connections that are kept."""
     return f"""\
     upstream shop {{ {servers} keepalive 8; }}
     server {{
         listen {FRONT}:80;
-        location / {{ proxy_pass http://shop; {KEPT} {said} }}
+        location / {{ proxy_pass http://shop; {KEEP_ALIVE} {directives} }}
     }}
 """
 
@@ -113,32 +113,32 @@ def upload(buffering: str) -> Scene:
         see="- The backend gets the first byte when the client has sent the last."
         if buffering == "on"
         else "- The backend gets each byte as it comes.",
-        nginx=nginx(said=f"proxy_request_buffering {buffering}; client_body_buffer_size 256k;"),
+        nginx=nginx(directives=f"proxy_request_buffering {buffering}; client_body_buffer_size 256k;"),
         backends=[THINKER % 8080], back_ms=8,
         clients=[f"python3 uploads.py {FRONT} 80 90000 90 3 /wait-5/bytes-300"],
     )  # fmt: skip
 
 
-def first_byte(kept: bool) -> Scene:
+def first_byte(waits_for_body: bool) -> Scene:
     """A response that comes piece by piece."""
     return Scene(
         title="A response in forty pieces, through HAProxy"
-        + (" with `http-response wait-for-body`" if kept else ""),
+        + (" with `http-response wait-for-body`" if waits_for_body else ""),
         see="- The client gets the first piece when the backend has sent the last."
-        if kept
+        if waits_for_body
         else "- The client gets each piece as it comes.",
-        haproxy=haproxy(16) + "    http-response wait-for-body time 2s\n" * kept, backends=[THINKER % 8080],
+        haproxy=haproxy(16) + "    http-response wait-for-body time 2s\n" * waits_for_body, backends=[THINKER % 8080],
         clients=[f"python3 asks.py {FRONT} 80" + " /wait-5/pieces-40-100-5 rest-50" * 3],
     )  # fmt: skip
 
 
-def expect(said: bool) -> Scene:
+def expect(continues: bool) -> Scene:
     """An upload that waits to be told to go on."""
-    program = f"python3 LAB/backend.py {FRONT} 80" if said else f"python3 ignores_expect.py {FRONT} 80"
+    program = f"python3 LAB/backend.py {FRONT} 80" if continues else f"python3 ignores_expect.py {FRONT} 80"
     return Scene(
-        title="An upload with `Expect: 100-continue` to a server that " + ("says so" if said else "never says so"),
+        title="An upload with `Expect: 100-continue` to a server that " + ("says so" if continues else "never says so"),
         see="- The body follows the 100 (Continue) at once."
-        if said
+        if continues
         else "- curl waits for a second, then sends the body unasked.",
         middle=program,
         clients=[
@@ -162,8 +162,8 @@ CASES: dict[str, Callable[[Path], None]] = {
     "serial-fanout-clean": partial(record, fan_out("beside")),
     "proxy-buffers-upload": partial(record, upload("on")),
     "proxy-buffers-upload-clean": partial(record, upload("off")),
-    "proxy-delays-first-byte": partial(record, first_byte(kept=True)),
-    "proxy-delays-first-byte-clean": partial(record, first_byte(kept=False)),
+    "proxy-delays-first-byte": partial(record, first_byte(waits_for_body=True)),
+    "proxy-delays-first-byte-clean": partial(record, first_byte(waits_for_body=False)),
     "slow-tunnel": partial(
         record, tunnel(300, 1, "- The tunnel stands at once. The backend's first byte comes 300 ms after the request.")
     ),
@@ -184,6 +184,6 @@ CASES: dict[str, Callable[[Path], None]] = {
     ),
     "slow-tunnel-tls": partial(record, tunnel_tls(80)),
     "slow-tunnel-clean": partial(record, tunnel(5, 1, "- The tunnel stands at once, and the backend answers soon.")),
-    "expect-100-delay": partial(record, expect(said=False)),
-    "expect-100-delay-clean": partial(record, expect(said=True)),
+    "expect-100-delay": partial(record, expect(continues=False)),
+    "expect-100-delay-clean": partial(record, expect(continues=True)),
 }

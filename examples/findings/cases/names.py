@@ -31,7 +31,7 @@ Network namespaces on one machine; `examples/lab/delay_line.py` makes the distan
 ## How it was made
 
 {resolvers}
-- The client's `/etc/resolv.conf`: {said}
+- The client's `/etc/resolv.conf`: {settings}
 - Client, {visits} times: `curl -s http://{site}/wait-5/bytes-300`
 - Server: `python3 LAB/backend.py {front} 80`
 - Captured in the middle.
@@ -52,7 +52,7 @@ class Street:
     see: str
     resolvers: Sequence[str]
     """How each answers: as the last argument of ``names.py`` says."""
-    said: Sequence[str] = ()
+    settings: Sequence[str] = ()
     """Lines of ``resolv.conf`` behind the resolvers."""
 
 
@@ -65,7 +65,7 @@ def record_names(street: Street, folder: Path) -> None:
         used = (FIRST, SECOND)[: len(street.resolvers)]
         avenue.set_file(client, "hosts", "127.0.0.1 localhost\n")
         avenue.set_file(client, "nsswitch.conf", "hosts: files dns\n")
-        lines = [*(f"nameserver {address}" for address in used), *street.said]
+        lines = [*(f"nameserver {address}" for address in used), *street.settings]
         avenue.set_file(client, "resolv.conf", "".join(f"{line}\n" for line in lines))
         programs = [
             f"python3 names.py {address} 53 {SITE} {FRONT} {how}"
@@ -85,7 +85,7 @@ def record_names(street: Street, folder: Path) -> None:
     text = README.format(
         title=street.title, see=street.see, client=CLIENT, front=FRONT, back=BACK, visits=VISITS, site=SITE,
         resolvers="\n".join(f"- Resolver: `{program}`" for program in programs),
-        said=", ".join(f"`{line}`" for line in lines),
+        settings=", ".join(f"`{line}`" for line in lines),
         versions=versions([("curl", "--version"), ("python3", "--version"), ("tcpdump", "--version")]),
     )  # fmt: skip
     (folder / "README.md").write_text(text)
@@ -106,26 +106,26 @@ STREETS = {
     "dns-fails": Street(
         title="Two resolvers, of which the first never answers",
         resolvers=["silent", "wait-0"],
-        said=["options timeout:1"],
+        settings=["options timeout:1"],
         see="- Each time the client asks the first one, waits for a second, and asks the other one.",
     ),
     "dns-fails-clean": Street(
         title="Two resolvers that answer",
         resolvers=["wait-0", "wait-0"],
-        said=["options timeout:1"],
+        settings=["options timeout:1"],
         see="- The first one answers at once: the twin of `dns-fails`.",
     ),
     "dns-serial": Street(
         title="A search list that is tried before the name itself",
         resolvers=["wait-0"],
-        said=[SEARCH, "options ndots:5"],
+        settings=[SEARCH, "options ndots:5"],
         see=f"- `{SITE}.rack.example`, `{SITE}.hall.example` and `{SITE}.town.example` do not exist:\n"
         f"  three round trips before the client asks for `{SITE}`.",
     ),
     "dns-serial-clean": Street(
         title="A name that is tried before the search list",
         resolvers=["wait-0"],
-        said=[SEARCH, "options ndots:1"],
+        settings=[SEARCH, "options ndots:1"],
         see="- One lookup: the twin of `dns-serial`.",
     ),
 }

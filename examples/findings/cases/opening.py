@@ -54,7 +54,7 @@ def answered(talk: Talk, rtt_ms: float, target: str = "/list") -> None:
     talk.goodbye(rtt_ms)
 
 
-def told(folder: Path, capture: Capture, *, title: str, seen: str, see: list[str], messy: bool) -> None:
+def write_case(folder: Path, capture: Capture, *, title: str, seen: str, see: list[str], messy: bool) -> None:
     """Write the capture and what it shows; a messy one begins in the middle of something else."""
     if messy:
         beside(capture)
@@ -96,7 +96,7 @@ def queue(folder: Path, *, full: bool, messy: bool = False) -> None:
         talk.wait(10)
         talk.client()
         talk.goodbye(0.1)
-    told(
+    write_case(
         folder, capture, messy=messy, seen="server",
         title="A server whose accept queue is full" if full else "A server whose accept queue has room",
         see=["- Every second connection: the client's ACK and its request are seen, and the server says its SYN-ACK",
@@ -133,7 +133,7 @@ def bypass(folder: Path, *, around: bool, messy: bool = False) -> None:
                 for talk in (front, back):
                     answered(talk, 5)
             front.wait(wait)
-    told(
+    write_case(
         folder, capture, messy=messy, seen="client" if messy else "machine that translates",
         title="Answers that go past the machine that translates addresses" if around
         else "Answers that come back through the machine that translates addresses",
@@ -163,7 +163,7 @@ def taken(folder: Path, *, early: bool, messy: bool = False) -> None:
         talk.wait(0.05)
         talk.client()
         answered(talk, 10)
-    told(
+    write_case(
         folder, capture, messy=messy, seen="client",
         title="A port that is used again while the server still has its old connection" if early
         else "A port that is used again when the server has forgotten its old connection",
@@ -196,7 +196,7 @@ def fast_open(folder: Path, *, refused: bool, messy: bool = False) -> None:
         talk.wait(0.1)
         talk.client()
         talk.goodbye(40)
-    told(
+    write_case(
         folder, capture, messy=messy, seen="client",
         title="TCP Fast Open that the server refuses" if refused else "TCP Fast Open that the server takes",
         see=["- Every SYN has a request. Every second SYN-ACK acknowledges the SYN alone, and the client",

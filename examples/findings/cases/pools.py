@@ -25,13 +25,13 @@ def pooler(size: int, way: str, title: str, see: str) -> Scene:
 
 def shop(size: int, title: str, see: str) -> Scene:
     """Eight clients, an application with a pool, PostgreSQL."""
-    asked = " ".join(f"/{number} rest-3" for number in range(6))
+    paths = " ".join(f"/{number} rest-3" for number in range(6))
     return Scene(
         title=title, see=see, front_ms=0.1, back_ms=0.1, middle=f"python3 pooled_shop.py {FRONT} {BACKEND} {size}",
         backends=[f"python3 databases.py {BACKEND} 8080"],
         clients=[
             f"python3 asks.py {FRONT} 80 /all rest-1500",
-            *(f"python3 asks.py {FRONT} 80 rest-{3 * number} {asked} &" for number in range(8)),
+            *(f"python3 asks.py {FRONT} 80 rest-{3 * number} {paths} &" for number in range(8)),
         ],
         heard="tcp port 80 or tcp port 5432",
     )  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from avenue import BACKEND, CERTIFIED, FRONT, KEPT, SITE, THINKER, Scene, record
+from avenue import BACKEND, CERTIFIED, FRONT, KEEP_ALIVE, SITE, THINKER, Scene, record
 from talk import START_AT, Capture, Talk, get, ok
 
 ANSWER = 'location / {{ return 200 "{}\\n"; }}'.format("A short answer, always the same. " * 8)
@@ -48,8 +48,8 @@ proxied = partial(Scene, front_ms=5, back_ms=5, backends=[THINKER % 8080])
 POOL = f"upstream shop {{ server {BACKEND}:8080; keepalive 8; }}"
 NO_POOL = f"upstream shop {{ server {BACKEND}:8080; }}"
 FIVE_POOLS = " ".join(f"upstream shop{n} {{ server {BACKEND}:8080; keepalive 8; }}" for n in range(1, 6))
-FIVE_LOCATIONS = " ".join(f"location /wait-{n}/ {{ proxy_pass http://shop{n}; {KEPT} }}" for n in range(1, 6))
-ONE_POOL = " ".join(f"location /wait-{n}/ {{ proxy_pass http://shop; {KEPT} }}" for n in range(1, 6))
+FIVE_LOCATIONS = " ".join(f"location /wait-{n}/ {{ proxy_pass http://shop{n}; {KEEP_ALIVE} }}" for n in range(1, 6))
+ONE_POOL = " ".join(f"location /wait-{n}/ {{ proxy_pass http://shop; {KEEP_ALIVE} }}" for n in range(1, 6))
 TWO_SERVERS = f"upstream shop {{ server {BACKEND}:%d max_fails=0; server {BACKEND}:8080 max_fails=0; keepalive 8; }}"
 FIVE_PLACES = f"curl --silent --output /dev/null http://{SITE}/wait-[1-5]/bytes-[301-306]"
 
@@ -64,7 +64,7 @@ SCENES = {
     ),
     "backend-no-keepalive-clean": proxied(
         title="nginx with a pool of connections to the backend",
-        nginx=nginx(TO_BACKEND % KEPT, POOL),
+        nginx=nginx(TO_BACKEND % KEEP_ALIVE, POOL),
         clients=[curl(8)],
         see="- One connection in front, one behind, eight requests on each: the twin of `backend-no-keepalive`.",
     ),
@@ -160,7 +160,7 @@ SCENES = {
     ),
     "pool-too-small": proxied(
         title="A Go client that keeps two idle connections and asks eight times at a time",
-        nginx=nginx(TO_BACKEND % KEPT, POOL),
+        nginx=nginx(TO_BACKEND % KEEP_ALIVE, POOL),
         clients=[f"go run pooling.go -url http://{SITE}/wait-20/bytes-300 -at-a-time 8 -rounds 6"],
         see="""\
 - Six rounds of eight requests at a time. Go keeps two idle connections (`MaxIdleConnsPerHost`), closes each further
@@ -168,7 +168,7 @@ SCENES = {
     ),
     "pool-too-small-clean": proxied(
         title="A Go client that keeps eight idle connections and asks eight times at a time",
-        nginx=nginx(TO_BACKEND % KEPT, POOL),
+        nginx=nginx(TO_BACKEND % KEEP_ALIVE, POOL),
         clients=[f"go run pooling.go -url http://{SITE}/wait-20/bytes-300 -at-a-time 8 -rounds 6 -idle 8"],
         see="- Eight connections, used again in each round: the twin of `pool-too-small`.",
     ),
@@ -202,7 +202,7 @@ SCENES = {
     ),
     "h1-parallel-instead-of-h2": proxied(
         title="Eight requests at a time over HTTP/1.1, where the client could HTTP/2",
-        nginx=nginx(TO_BACKEND % KEPT, POOL, listen="443 ssl"),
+        nginx=nginx(TO_BACKEND % KEEP_ALIVE, POOL, listen="443 ssl"),
         clients=[f"go run pooling.go -url https://{SITE}/wait-20/bytes-300 -first 2 -at-a-time 8 -rounds 2 -idle 8"],
         see="""\
 - The client offers `h2`; nginx, not told to, speaks HTTP/1.1. After two requests on one connection the client has eight
@@ -210,7 +210,7 @@ SCENES = {
     ),
     "h1-parallel-instead-of-h2-clean": proxied(
         title="Eight requests at a time on one connection",
-        nginx=nginx(TO_BACKEND % KEPT, POOL, listen="443 ssl http2"),
+        nginx=nginx(TO_BACKEND % KEEP_ALIVE, POOL, listen="443 ssl http2"),
         clients=[f"go run pooling.go -url https://{SITE}/wait-20/bytes-300 -first 2 -at-a-time 8 -rounds 2 -idle 8"],
         see="- One connection with HTTP/2: the twin of `h1-parallel-instead-of-h2`.",
     ),
@@ -229,7 +229,7 @@ SCENES = {
     ),
     "connection-refused-or-filtered": proxied(
         title="One of two backends refuses connections, and stays in rotation",
-        nginx=nginx(TO_BACKEND % KEPT, TWO_SERVERS % 8081),
+        nginx=nginx(TO_BACKEND % KEEP_ALIVE, TWO_SERVERS % 8081),
         clients=[curl(8)],
         see="""\
 - Nothing listens on port 8081 of the backend. nginx (`max_fails=0`) tries it again and again; each time the request is
@@ -237,7 +237,7 @@ SCENES = {
     ),
     "connection-refused-or-filtered-clean": proxied(
         title="Both backends accept connections",
-        nginx=nginx(TO_BACKEND % KEPT, TWO_SERVERS % 8080),
+        nginx=nginx(TO_BACKEND % KEEP_ALIVE, TWO_SERVERS % 8080),
         clients=[curl(8)],
         see="- The twin of `connection-refused-or-filtered`.",
     ),

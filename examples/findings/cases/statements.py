@@ -38,21 +38,22 @@ def php(way: str, title: str, see: str, back_ms: float = 0.2, pages: int = 6) ->
     )  # fmt: skip
 
 
-def fastcgi(kept: bool) -> Scene:
+def fastcgi(keep_alive: bool) -> Scene:
     """PHP-FPM behind nginx, with connections that are kept or not."""
     return Scene(
-        title="nginx asks PHP-FPM " + ("over connections that it keeps" if kept else "on a new connection each time"),
+        title="nginx asks PHP-FPM "
+        + ("over connections that it keeps" if keep_alive else "on a new connection each time"),
         see=TWIN.format("fastcgi-no-keepalive")
-        if kept
+        if keep_alive
         else "- A connection to PHP-FPM for each request, because `fastcgi_keep_conn` is not set.",
         nginx=f"""\
-    upstream php {{ server {BACKEND}:8080;{" keepalive 2;" * kept} }}
+    upstream php {{ server {BACKEND}:8080;{" keepalive 2;" * keep_alive} }}
     server {{
         listen {FRONT}:80;
         location / {{
             include /etc/nginx/fastcgi_params;
             fastcgi_param SCRIPT_FILENAME /page.php;
-            fastcgi_pass php;{" fastcgi_keep_conn on;" * kept}
+            fastcgi_pass php;{" fastcgi_keep_conn on;" * keep_alive}
         }}
     }}
 """,
@@ -62,9 +63,9 @@ def fastcgi(kept: bool) -> Scene:
 
 def multiplexing(way: str, see: str) -> Scene:
     """A shop whose pages and whose worker ask Redis."""
-    kept = "the connection that the pages use" if way == "shared" else "a connection of its own"
+    connection = "the connection that the pages use" if way == "shared" else "a connection of its own"
     return Scene(
-        title=f"A worker that waits for orders with BLPOP, on {kept}", see=f"{see}\n{PORTS['postgresql']}",
+        title=f"A worker that waits for orders with BLPOP, on {connection}", see=f"{see}\n{PORTS['postgresql']}",
         middle=f"python3 multiplexing.py {FRONT} {BACKEND} {way}", backends=[BACKENDS["postgresql"]],
         clients=[f"python3 asks.py {FRONT} 80" + "".join(f" /{n} rest-130" for n in range(12))],
     )  # fmt: skip
@@ -94,8 +95,8 @@ SCENES: dict[str, Scene] = {
     ),
     "blocking-command": multiplexing("shared", "- A GET that is sent while BLPOP waits is answered after it."),
     "blocking-command-clean": multiplexing("own", TWIN.format("blocking-command")),
-    "fastcgi-no-keepalive": fastcgi(kept=False),
-    "fastcgi-no-keepalive-clean": fastcgi(kept=True),
+    "fastcgi-no-keepalive": fastcgi(keep_alive=False),
+    "fastcgi-no-keepalive-clean": fastcgi(keep_alive=True),
     "repeated-queries-mysql": php(
         "each",
         "The lines of twelve orders, each with a statement of its own, in MariaDB",

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from avenue import BACKEND, FRONT, KEPT, THINKER, Scene, record
+from avenue import BACKEND, FRONT, KEEP_ALIVE, THINKER, Scene, record
 from talk import MSS, Capture, Talk, get, ok, segments
 
 NGINX_POOLED = f"""\
     upstream shop {{ server {BACKEND}:8080; keepalive 4; }}
     server {{
         listen {FRONT}:80;
-        location / {{ proxy_pass http://shop; {KEPT} }}
+        location / {{ proxy_pass http://shop; {KEEP_ALIVE} }}
     }}
 """
 

@@ -300,7 +300,7 @@ def waiting_proxy(gap_ms: float) -> Callable[[Path], None]:
             front.wait(0.5)
             front.client()
         capture.write(folder / "input.pcap")
-        said = f"then nothing for {gap_ms:g} ms; then the request" if gap_ms else "and the request follows at once"
+        pause = f"then nothing for {gap_ms:g} ms; then the request" if gap_ms else "and the request follows at once"
         (folder / "README.md").write_text(f"""\
 # A proxy that {"waits with its request" if gap_ms else "sends its request at once"}
 
@@ -312,7 +312,7 @@ Plain HTTP/1.1, Ethernet, microsecond times, seen from the proxy. Four clients a
 the proxy opens a connection to the backend, which answers after 20 ms. The X-Request-Id of a request stands
 on both legs.
 
-- SYN, SYN-ACK, ACK to the backend, {said}.
+- SYN, SYN-ACK, ACK to the backend, {pause}.
 """)
 
     return write

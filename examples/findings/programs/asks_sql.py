@@ -26,7 +26,7 @@ ADDRESS, PORT, CLIENTS, TIMES, WAY = sys.argv[1:6]
 DIARY = Path(sys.argv[6]) if sys.argv[6:] else None
 LOOK = "SELECT pg_sleep({ms} / 1000.0), name FROM line WHERE sold = {row} AND place = 1"
 CHANGE = "UPDATE line SET price = price + 1 WHERE sold = {row} AND place = 1"
-said: list[tuple[int, int, int, int]] = []
+statements: list[tuple[int, int, int, int]] = []
 ready = Barrier(int(CLIENTS))
 
 
@@ -69,7 +69,7 @@ class Client(Thread):
         """Send a statement with a number that both sides of a pooler show."""
         identifier = self.number * 10_000 + self.sent
         values = {"ms": round(self.chance.uniform(2, 12), 1), "row": self.number}
-        said.append((port_of(self.connection.pgconn.socket), self.sent, identifier, time.time_ns()))
+        statements.append((port_of(self.connection.pgconn.socket), self.sent, identifier, time.time_ns()))
         self.sent += 1
         comment = f" /* id={identifier} */"
         if WAY == "bind" and "{" in statement:
@@ -91,4 +91,4 @@ for client in clients:
     client.join()
 if DIARY:
     with DIARY.open("w", newline="") as file:
-        csv.writer(file).writerows(said)
+        csv.writer(file).writerows(statements)

@@ -65,8 +65,8 @@ with tempfile.TemporaryDirectory() as folder:
         served = [str(BIN / "postgres"), "-D", str(data), "-h", ADDRESS, "-k", "", "-F"]
         served += [word for setting in SETTINGS for word in ("-c", setting)]
         running.append(subprocess.Popen(as_postgres(*served), cwd="/"))
-        kept = ["redis-server", "--bind", ADDRESS, "--save", "", "--dir", folder, "--protected-mode", "no"]
-        running.append(subprocess.Popen(kept, stdout=subprocess.DEVNULL))
+        command = ["redis-server", "--bind", ADDRESS, "--save", "", "--dir", folder, "--protected-mode", "no"]
+        running.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
         first = connect("postgres")
         first.autocommit = True
         first.cursor().execute("CREATE DATABASE shop")

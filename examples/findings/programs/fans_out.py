@@ -12,16 +12,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import local
 
 ADDRESS, STORE, ORDER, *TIMES = sys.argv[1:]
-KEPT = local()
+THREAD = local()
 WORKERS = ThreadPoolExecutor(1 if ORDER == "serial" else len(TIMES))
 
 
 def fetch(number: int, ms: str) -> bytes:
     """Ask the store on this thread's connection."""
-    if not hasattr(KEPT, "connection"):
-        KEPT.connection = HTTPConnection(STORE, 8080)
-    KEPT.connection.request("GET", f"/wait-{ms}/bytes-{200 + number}")
-    return KEPT.connection.getresponse().read()
+    if not hasattr(THREAD, "connection"):
+        THREAD.connection = HTTPConnection(STORE, 8080)
+    THREAD.connection.request("GET", f"/wait-{ms}/bytes-{200 + number}")
+    return THREAD.connection.getresponse().read()
 
 
 class Application(BaseHTTPRequestHandler):

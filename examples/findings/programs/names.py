@@ -27,10 +27,10 @@ class Resolver(BaseRequestHandler):
             return
         time.sleep(int(HOW.removeprefix("wait-")) / 1000)
         question = query[HEADER : query.index(b"\0", HEADER) + 5]
-        known = question[:-5].lower() == NAME
-        address = known and question[-4:-2] == struct.pack(">H", A)
+        is_name = question[:-5].lower() == NAME
+        address = is_name and question[-4:-2] == struct.pack(">H", A)
         answer = struct.pack(">HHHIH", 0xC000 | HEADER, A, 1, 0, 4) + socket.inet_aton(sys.argv[4]) if address else b""
-        head = query[:2] + struct.pack(">5H", NO_ERROR if known else NO_NAME, 1, bool(address), 0, 0)
+        head = query[:2] + struct.pack(">5H", NO_ERROR if is_name else NO_NAME, 1, bool(address), 0, 0)
         resolver.sendto(head + question + answer, self.client_address)
 
 

@@ -26,9 +26,9 @@ $options = [PDO::ATTR_PERSISTENT => $way != 'connect', PDO::ATTR_EMULATE_PREPARE
 $shop = new PDO('mysql:host=@STORE@;dbname=shop', 'shop', 'shop', $options);
 function rows($statement, ...$values) {
     global $shop;
-    $asked = $shop->prepare($statement);
-    $asked->execute($values);
-    return $asked->fetchAll(PDO::FETCH_NUM);
+    $prepared = $shop->prepare($statement);
+    $prepared->execute($values);
+    return $prepared->fetchAll(PDO::FETCH_NUM);
 }
 $buyer = (int) substr($_SERVER['REQUEST_URI'], 1);
 $orders = 'SELECT id, what FROM sold WHERE buyer = ? ORDER BY id';

@@ -37,13 +37,13 @@ with tempfile.TemporaryDirectory() as folder:
     Path(folder).chmod(0o755)
     users, configuration = Path(folder, "users.txt"), Path(folder, "pgbouncer.ini")
     users.write_text('"shop" "shop"\n')
-    said = [
+    lines = [
         "[databases]", f"shop = host={DATABASE} dbname=shop",
         "[pgbouncer]", f"listen_addr = {ADDRESS}", f"listen_port = {PORT}", "unix_socket_dir =", "auth_type = trust",
         f"auth_file = {users}", "ignore_startup_parameters = extra_float_digits", "admin_users = shop",
         *(setting.replace("=", " = ", 1) for setting in SETTINGS),
     ]  # fmt: skip
-    configuration.write_text("\n".join(said) + "\n")
+    configuration.write_text("\n".join(lines) + "\n")
     pooler = subprocess.Popen(["pgbouncer", "--user", "nobody", str(configuration)])
     try:
         wait()

@@ -35,7 +35,7 @@ PAGE = (
     "SELECT stars FROM review WHERE id = %s + 1",
 )
 LINE = "SELECT name, price FROM line WHERE sold = $1 ORDER BY place"
-KEPT = local()
+THREAD = local()
 
 
 def connect() -> "psycopg2.extensions.connection":
@@ -45,11 +45,11 @@ def connect() -> "psycopg2.extensions.connection":
     return connection
 
 
-def kept() -> "psycopg2.extensions.connection":
+def thread_connection() -> "psycopg2.extensions.connection":
     """Give this thread's connection."""
-    if not hasattr(KEPT, "connection"):
-        KEPT.connection = connect()
-    return KEPT.connection
+    if not hasattr(THREAD, "connection"):
+        THREAD.connection = connect()
+    return THREAD.connection
 
 
 def rows(connection: "psycopg2.extensions.connection", statement: str, *values: int) -> list[tuple[object, ...]]:
@@ -61,11 +61,11 @@ def rows(connection: "psycopg2.extensions.connection", statement: str, *values: 
 
 def prices() -> list[bytes]:
     """Ask Redis."""
-    if not hasattr(KEPT, "cache"):
-        KEPT.cache = redis.Redis(STORE)
+    if not hasattr(THREAD, "cache"):
+        THREAD.cache = redis.Redis(STORE)
     if WAY == "get":
-        return [KEPT.cache.get(f"price:{number}") for number in range(20)]
-    with KEPT.cache.pipeline(transaction=False) as pipeline:
+        return [THREAD.cache.get(f"price:{number}") for number in range(20)]
+    with THREAD.cache.pipeline(transaction=False) as pipeline:
         for number in range(20):
             pipeline.get(f"price:{number}")
         return pipeline.execute()
@@ -73,38 +73,38 @@ def prices() -> list[bytes]:
 
 def prepared(buyer: int) -> list[object]:
     """Ask PostgreSQL by way of asyncpg, which prepares every statement."""
-    if not hasattr(KEPT, "loop"):
-        KEPT.loop = asyncio.new_event_loop()
+    if not hasattr(THREAD, "loop"):
+        THREAD.loop = asyncio.new_event_loop()
         size = 100 if WAY == "prepared" else 0
         access = asyncpg.connect(**ACCESS, database="shop", ssl=False, statement_cache_size=size)
-        KEPT.asked = KEPT.loop.run_until_complete(access)
-    return KEPT.loop.run_until_complete(KEPT.asked.fetch(LINE, buyer))
+        THREAD.database = THREAD.loop.run_until_complete(access)
+    return THREAD.loop.run_until_complete(THREAD.database.fetch(LINE, buyer))
 
 
 def found(buyer: int) -> Iterator[object]:
     """Ask for everything that a page needs."""
     if WAY == "each":
-        for order, _ in rows(kept(), ORDERS, buyer):
-            yield from rows(kept(), LINES, order)
+        for order, _ in rows(thread_connection(), ORDERS, buyer):
+            yield from rows(thread_connection(), LINES, order)
     elif WAY == "join":
-        yield from rows(kept(), JOINED, buyer)
+        yield from rows(thread_connection(), JOINED, buyer)
     elif WAY == "page":
         for statement in PAGE:
-            yield from rows(kept(), statement, buyer)
+            yield from rows(thread_connection(), statement, buyer)
     elif WAY == "connect":
         connection = connect()
         yield from rows(connection, ORDERS, buyer)
         connection.close()
     elif WAY == "keep":
-        yield from rows(kept(), ORDERS, buyer)
+        yield from rows(thread_connection(), ORDERS, buyer)
     elif WAY in ("get", "pipeline"):
         yield from prices()
     elif WAY in ("prepare", "prepared"):
         yield from prepared(buyer)
     elif WAY == "all":
-        yield from rows(kept(), "SELECT * FROM review ORDER BY id")[:10]
+        yield from rows(thread_connection(), "SELECT * FROM review ORDER BY id")[:10]
     else:
-        yield from rows(kept(), "SELECT * FROM review ORDER BY id LIMIT 10")
+        yield from rows(thread_connection(), "SELECT * FROM review ORDER BY id LIMIT 10")
 
 
 class Shop(BaseHTTPRequestHandler):

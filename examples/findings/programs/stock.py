@@ -70,8 +70,8 @@ class Pool:
 
     async def together(self, buyer: int) -> list[object]:
         """Ask everything at once."""
-        asked = zip(self.connections, FRONT, strict=True)
-        return list(await asyncio.gather(*(connection.fetch(statement, buyer) for connection, statement in asked)))
+        pairs = zip(self.connections, FRONT, strict=True)
+        return list(await asyncio.gather(*(connection.fetch(statement, buyer) for connection, statement in pairs)))
 
 
 def stock() -> None:
@@ -84,7 +84,7 @@ def stock() -> None:
 
 
 @cache
-def kept() -> Any:  # noqa: ANN401  (a connection of either driver)
+def shared_connection() -> Any:  # noqa: ANN401  (a connection of either driver)
     """Give the connection for all pages."""
     return connect()
 
@@ -101,7 +101,7 @@ def found(buyer: int) -> Iterator[object]:
         yield from pool().run(pool().serial(buyer) if WAY == "serial" else pool().together(buyer))
         return
     for statement in PAGE:
-        with kept().cursor() as cursor:
+        with shared_connection().cursor() as cursor:
             cursor.execute(statement, (buyer,))
             yield from cursor.fetchall()
 

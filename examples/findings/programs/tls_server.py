@@ -36,13 +36,13 @@ def context(keys: Path, lookup_ms: int, ask: bool) -> ssl.SSLContext:
 
 def read_head(peer: ssl.SSLSocket) -> bytes:
     """Read up to the empty line; nothing when the client has gone."""
-    said = b""
-    while b"\r\n\r\n" not in said:
+    head = b""
+    while b"\r\n\r\n" not in head:
         more = peer.recv(4096)
         if not more:
             return b""
-        said += more
-    return said
+        head += more
+    return head
 
 
 def answer(peer: ssl.SSLSocket, reset: bool) -> None:
@@ -82,9 +82,9 @@ def take_mail(peer: socket.socket, secured: ssl.SSLContext | None) -> None:
 def main() -> None:
     """Read the command line, serve one connection after the other until stopped."""
     address, port, keys, kind, *options = sys.argv[1:]
-    said = dict(option.split("=") for option in options)
-    secured = context(Path(keys), int(said.get("lookup", 0)), "ask" in said)
-    every = int(said.get("reset", 0))
+    settings = dict(option.split("=") for option in options)
+    secured = context(Path(keys), int(settings.get("lookup", 0)), "ask" in settings)
+    every = int(settings.get("reset", 0))
     with socket.create_server((address, int(port))) as listener:
         number = 0
         while True:

@@ -31,23 +31,23 @@ def application(environ: dict[str, str], start_response: Callable[..., object]) 
     """Make a page."""
     number = re.search(r"n=\d{6}", environ["HTTP_COOKIE"])
     assert number
-    said = f"{number[0]};"
+    label = f"{number[0]};"
     _, kind, item = environ["PATH_INFO"].split("/")
     at = int(item)
     think(2)
 
     def ask(connection: sqlalchemy.Connection, text: str) -> None:
-        connection.execute(sqlalchemy.text(f"{text} /* {said} */"), {"id": at})
+        connection.execute(sqlalchemy.text(f"{text} /* {label} */"), {"id": at})
 
     if kind == "item":
-        CACHE.mget([f"page:{at}", said])
+        CACHE.mget([f"page:{at}", label])
         if at % 3:
             with SHOP.connect() as connection:
                 ask(connection, "SELECT name, price, pg_sleep(0.003) FROM product WHERE id = :id")
                 think(1)
                 ask(connection, "SELECT count(*) FROM stock WHERE product = :id")
             think(1)
-            CACHE.mset({f"page:{at}": "x", said: "x"})
+            CACHE.mset({f"page:{at}": "x", label: "x"})
     elif kind == "list":
         with SHOP.connect() as connection:
             ask(connection, "SELECT id FROM product WHERE id > :id ORDER BY id LIMIT 6")
@@ -59,7 +59,7 @@ def application(environ: dict[str, str], start_response: Callable[..., object]) 
             ask(connection, "INSERT INTO stock VALUES (:id, 1)")
             think(1)
             ask(connection, "UPDATE product SET price = price + 1 WHERE id = :id")
-        CACHE.unlink(f"page:{at}", said)
+        CACHE.unlink(f"page:{at}", label)
     think(1)
     body = b"x" * (300 + 100 * (at % 7))
     start_response("200 OK", [("Content-Length", str(len(body)))])

@@ -44,7 +44,7 @@ def gathered() -> Iterator[Trace]:
         yield trace
 
 
-def asked(trace: Trace, rule: Rule) -> dict[str, duckdb.sqltypes.DuckDBPyType]:
+def columns_of(trace: Trace, rule: Rule) -> dict[str, duckdb.sqltypes.DuckDBPyType]:
     """Give the columns that the rule's SQL returns, with their types."""
     relation = trace.sql(with_values(rule.sql.rstrip("\n ;"), chosen_thresholds({})))
     return dict(zip(relation.columns, relation.types, strict=True))
@@ -52,7 +52,7 @@ def asked(trace: Trace, rule: Rule) -> dict[str, duckdb.sqltypes.DuckDBPyType]:
 
 @pytest.mark.parametrize("rule", RULES, ids=IDS)
 def test_the_sql_returns_what_is_documented(rule: Rule, gathered: Trace) -> None:
-    columns = asked(gathered, rule)
+    columns = columns_of(gathered, rule)
     assert {"facts"} <= columns.keys() <= COLUMNS
     if rule.severity == "quality":
         return  # What is wrong with the capture delays nobody.
@@ -68,7 +68,7 @@ def test_the_sql_returns_what_is_documented(rule: Rule, gathered: Trace) -> None
 
 @pytest.mark.parametrize("rule", RULES, ids=IDS)
 def test_its_texts_name_facts_that_the_sql_returns_in_the_right_way(rule: Rule, gathered: Trace) -> None:
-    facts = {name: str(kind) for name, kind in asked(gathered, rule)["facts"].children}
+    facts = {name: str(kind) for name, kind in columns_of(gathered, rule)["facts"].children}
     for name, noun in re.findall(r"\{(\w+)(?::([^}]*))?\}", rule.seen + rule.who):
         assert name in facts.keys() | ALWAYS, f"{rule.path}:{rule.lines['seen']}: {name}"
         if name in facts and (noun or name.endswith("_ns")):
@@ -316,7 +316,7 @@ def test_facts_are_written_as_people_read_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("template", "told"),
+    ("template", "text"),
     [
         ("{n} failed; {no} were silent", "1 failed"),
         ("{no} were silent; {n} failed", "1 failed"),
@@ -327,8 +327,8 @@ def test_facts_are_written_as_people_read_them() -> None:
         ("{no} of {n}", ""),
     ],
 )
-def test_what_is_not_known_is_left_out_with_its_clause(template: str, told: str) -> None:
-    assert fill(template, {"n": 1, "gap_ns": 40_000_000, "no": None}) == told
+def test_what_is_not_known_is_left_out_with_its_clause(template: str, text: str) -> None:
+    assert fill(template, {"n": 1, "gap_ns": 40_000_000, "no": None}) == text
 
 
 def test_a_rule_that_needs_what_a_capture_has_none_of_is_not_asked(tmp_path: Path) -> None:
@@ -359,9 +359,9 @@ def test_a_need_that_is_wrong_is_told_with_its_line(needs: str, words: str, tmp_
 def test_of_what_is_not_asked_nothing_would_be_found(capture: str, monkeypatch: pytest.MonkeyPatch) -> None:
     skipped: set[str] = set()
 
-    def ask_all(tables: Tables, known: Steps, rules: tuple[Rule, ...], values: dict[str, float]) -> list[Rule]:
+    def ask_all(tables: Tables, steps: Steps, rules: tuple[Rule, ...], values: dict[str, float]) -> list[Rule]:
         skipped.update(rule.name for rule in rules)
-        skipped.difference_update(rule.name for rule in worth_asking(tables, known, rules, values))
+        skipped.difference_update(rule.name for rule in worth_asking(tables, steps, rules, values))
         return list(rules)
 
     worth_asking = findings._worth_asking

@@ -24,14 +24,14 @@ def changes(before: Tables, after: Tables, hops: Any = (), names: Any = None) ->
     return finding_changes(before, after, hops, names or {})
 
 
-def told(before: Tables, after: Tables, **more: Any) -> list[tuple[str, str, int | None, int | None]]:  # noqa: ANN401
+def change_rows(before: Tables, after: Tables, **more: Any) -> list[tuple[str, str, int | None, int | None]]:  # noqa: ANN401
     return [(one.finding, one.change, one.before_ns, one.after_ns) for one in changes(before, after, **more)]
 
 
 def test_findings_are_gone_new_changed_or_the_same_the_largest_difference_first() -> None:
     before = found(finding("a", 100), finding("b", 50), finding("c", 70))
     after = found(finding("b", 90), finding("c", 70), finding("d", 60))
-    assert told(before, after) == [
+    assert change_rows(before, after) == [
         ("a", "gone", 100, None),
         ("d", "new", None, 60),
         ("b", "changed", 50, 90),
@@ -40,7 +40,7 @@ def test_findings_are_gone_new_changed_or_the_same_the_largest_difference_first(
 
 
 def test_another_number_of_delays_is_a_change_though_they_cost_as_much() -> None:
-    assert told(found(finding("a", 5)), found(finding("a", 5, count=3)))[0][1] == "changed"
+    assert change_rows(found(finding("a", 5)), found(finding("a", 5, count=3)))[0][1] == "changed"
 
 
 def test_what_is_about_several_clients_of_a_server_is_one_thing() -> None:
@@ -53,22 +53,24 @@ def test_what_is_about_several_clients_of_a_server_is_one_thing() -> None:
 
 
 def test_what_findings_share_is_counted_with_one_of_them() -> None:
-    assert told(found(finding("a", 100, shared_ns=40)), found())[0][2] == 60
+    assert change_rows(found(finding("a", 100, shared_ns=40)), found())[0][2] == 60
 
 
 def test_a_consequence_is_told_inside_its_root() -> None:
-    assert told(found(finding("a", 100), finding("b", 10, root=0, number=1)), found()) == [("a", "gone", 100, None)]
+    assert change_rows(found(finding("a", 100), finding("b", 10, root=0, number=1)), found()) == [
+        ("a", "gone", 100, None)
+    ]
     # In the other capture it stands for itself.
     after = found(finding("b", 10))
-    assert told(found(finding("b", 10, root=0)), after) == [("b", "changed", 0, 10)]
+    assert change_rows(found(finding("b", 10, root=0)), after) == [("b", "changed", 0, 10)]
 
 
 def test_findings_of_different_servers_are_different_but_where_these_are_one() -> None:
     before, after = found(finding("a", 10)), found(finding("a", 10, server="10.0.0.8"))
-    assert [change for _, change, *_ in told(before, after)] == ["gone", "new"]
+    assert [change for _, change, *_ in change_rows(before, after)] == ["gone", "new"]
     ends = [SimpleNamespace(server_ip=ip, server_port=80) for ip in ("10.0.0.9", "10.0.0.8")]
     hop = SimpleNamespace(before=ends[0], after=ends[1])
-    assert told(before, after, hops=[hop]) == [("a", "same", 10, 10)]
+    assert change_rows(before, after, hops=[hop]) == [("a", "same", 10, 10)]
 
 
 def test_a_finding_names_its_server_where_it_is_about_one() -> None:

@@ -25,15 +25,15 @@ Read = Callable[[str], Trace]
 @pytest.fixture(scope="module")
 def read() -> Iterator[Read]:
     """Read a capture once."""
-    known: dict[str, Trace] = {}
+    traces: dict[str, Trace] = {}
 
     def read_once(name: str) -> Trace:
-        if name not in known:
-            known[name] = conchart.read(next((ROOT / "captures" / name).glob("input.pcap*")))
-        return known[name]
+        if name not in traces:
+            traces[name] = conchart.read(next((ROOT / "captures" / name).glob("input.pcap*")))
+        return traces[name]
 
     yield read_once
-    for trace in known.values():
+    for trace in traces.values():
         trace.close()
 
 

@@ -47,28 +47,28 @@ def sentence(*args: Any, **options: Any) -> tuple[str, str]:  # noqa: ANN401
     [(100, 50, "50 % less"), (100, 130, "30 % more"), (100, 200, "2.0 times as long"), (100, 199, "99 % more")],
 )
 def test_a_difference_is_told_with_its_cause(before: int, after: int, change: str) -> None:
-    told, remark = sentence(server(wait=before), server(wait=after), waited=Verdict.MORE, wait=Verdict.MORE)
+    text, remark = sentence(server(wait=before), server(wait=after), waited=Verdict.MORE, wait=Verdict.MORE)
     apart = f"{abs(after - before)}.0 ms" if abs(after - before) < 100 else f"{abs(after - before)} ms"
-    assert told.startswith(f"shop.example: users waited {before} ms before, {after}")
-    assert f"({change}): wait for the server {apart} {'less' if after < before else 'more'}" in told
-    assert told.endswith(", for 10 requests each")
+    assert text.startswith(f"shop.example: users waited {before} ms before, {after}")
+    assert f"({change}): wait for the server {apart} {'less' if after < before else 'more'}" in text
+    assert text.endswith(", for 10 requests each")
     assert remark == ""
 
 
 def test_what_is_noise_is_no_difference() -> None:
-    told, _ = sentence(server(wait=100), server(wait=90), waited=Verdict.NOISE, wait=Verdict.NOISE)
-    assert "no difference beyond noise: users waited 100 ms before, 90.0 ms after" in told
-    told, _ = sentence(server(wait=100), server(wait=90), waited=Verdict.TOO_FEW)
-    assert "too few requests to tell a difference from noise: " in told
-    told, _ = sentence(server(wait=100), server(wait=100), waited=Verdict.SAME)
-    assert "no difference: users waited 100 ms before and after" in told
+    text, _ = sentence(server(wait=100), server(wait=90), waited=Verdict.NOISE, wait=Verdict.NOISE)
+    assert "no difference beyond noise: users waited 100 ms before, 90.0 ms after" in text
+    text, _ = sentence(server(wait=100), server(wait=90), waited=Verdict.TOO_FEW)
+    assert "too few requests to tell a difference from noise: " in text
+    text, _ = sentence(server(wait=100), server(wait=100), waited=Verdict.SAME)
+    assert "no difference: users waited 100 ms before and after" in text
 
 
 def test_what_was_counted_is_sure_whatever_the_noise() -> None:
     before = server(tls=100, wait=10, handshakes_full=10, connections=10)
     after = server(tls=10, wait=10, handshakes_full=1, connections=10)
-    told, remark = sentence(before, after, waited=Verdict.TOO_FEW)
-    assert "(82 % less): 1 TLS handshake instead of 10, for" in told
+    text, remark = sentence(before, after, waited=Verdict.TOO_FEW)
+    assert "(82 % less): 1 TLS handshake instead of 10, for" in text
     assert remark.startswith("Too few requests")
     after = server(tls=10, wait=10, handshakes_full=1, handshakes_resumed=9, connections=10)
     assert "1 full and 9 resumed TLS handshakes instead of 10 full and 0 resumed" in sentence(before, after)[0]
@@ -95,13 +95,13 @@ def test_numbers_differ_from_a_tenth_on() -> None:
 
 
 def test_other_work_is_told_per_request() -> None:
-    told, _ = sentence(
+    text, _ = sentence(
         server(wait=100), server(wait=100, requests=5), same_work=False, waited=Verdict.MORE, wait=Verdict.MORE
     )
-    assert "users waited 10.0 ms per request before, 20.0 ms after (2.0 times as long)" in told
-    assert "wait for the server 10.0 ms per request more, for 10 requests before and 5 after" in told
-    told, _ = sentence(server(wait=100), server(wait=100), same_work=False)
-    assert told.endswith("for 10 requests each, not the same ones")
+    assert "users waited 10.0 ms per request before, 20.0 ms after (2.0 times as long)" in text
+    assert "wait for the server 10.0 ms per request more, for 10 requests before and 5 after" in text
+    text, _ = sentence(server(wait=100), server(wait=100), same_work=False)
+    assert text.endswith("for 10 requests each, not the same ones")
 
 
 def test_fronts_come_first_and_backends_only_where_there_is_no_front() -> None:

@@ -75,16 +75,16 @@ def _whole(sent: dict[int, bytes]) -> bytes:
 
 
 def _messages(stream: bytes) -> Iterator[tuple[int, bytes]]:
-    said, sealed = b"", False
+    buffer, sealed = b"", False
     while len(stream) >= 5 and stream[0] in {CHANGE_CIPHER_SPEC, HANDSHAKE}:
         end = 5 + int.from_bytes(stream[3:5], "big")
         body, kind, stream = stream[5:end], stream[0], stream[end:]
         if kind == CHANGE_CIPHER_SPEC:
             sealed = True
             continue
-        said += body
-        while len(said) >= 4 and len(said) >= (length := 4 + int.from_bytes(said[1:4], "big")):
+        buffer += body
+        while len(buffer) >= 4 and len(buffer) >= (length := 4 + int.from_bytes(buffer[1:4], "big")):
             # After a HelloRetryRequest, hellos follow what looks like the beginning of encryption for middleboxes.
-            if not sealed or said[0] in {CLIENT_HELLO, SERVER_HELLO}:
-                yield said[0], said[4:length]
-            said = said[length:]
+            if not sealed or buffer[0] in {CLIENT_HELLO, SERVER_HELLO}:
+                yield buffer[0], buffer[4:length]
+            buffer = buffer[length:]

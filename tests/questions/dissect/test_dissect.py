@@ -50,7 +50,7 @@ def hellos(messages: list[Message], kind: int) -> list[list[Field]]:
     return [fields for message, fields in messages if message.kind == kind]
 
 
-def said(messages: list[Message], row: Row) -> Iterator[tuple[str, object]]:
+def facts_of_scapy(messages: list[Message], row: Row) -> Iterator[tuple[str, object]]:
     """What scapy's fields say of a handshake, by the columns of ``handshakes``."""
     of_clients, of_servers = hellos(messages, CLIENT_HELLO), hellos(messages, SERVER_HELLO)
     retries = [fields for fields in of_servers if named(fields, "random") == HELLO_RETRY]
@@ -120,7 +120,7 @@ def test_scapy_and_the_core_agree_on_every_handshake_in_clear(monkeypatch: pytes
     compared = [
         (handshake, column, value, rows[handshake][column])
         for handshake, of_one in dissected.items()
-        for column, value in said(of_one, rows[handshake])
+        for column, value in facts_of_scapy(of_one, rows[handshake])
     ]
     assert not [each for each in compared if each[2] != each[3]]
     assert len(dissected) > 500
@@ -242,13 +242,13 @@ def test_without_scapy_it_is_said_what_is_missing(tool: str, monkeypatch: pytest
 
 
 def test_scapy_and_the_core_are_never_one_process() -> None:
-    asked = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-X", "importtime", str(dissecting.SCRIPT)],
         input=json.dumps([{"kind": 24, "version": "TLSv1.3", "body": "01"}]).encode(),
         capture_output=True,
         check=True,
     )
-    modules = {line.rpartition("|")[2].strip().partition(".")[0] for line in asked.stderr.decode().splitlines()}
+    modules = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.decode().splitlines()}
     assert "scapy" in modules
     assert not modules & {"conchart", "duckdb"}
     asking = "import sys, conchart.trace, conchart.questions.dissect as d; d.dissect([d.HandshakeMessage("

@@ -68,8 +68,8 @@ def test_dpkt_and_the_core_agree_on_every_tcp_packet() -> None:
             for sender, packet in opened.items():
                 assert packet.seq == row[f"isn_{sender}"]
                 assert packet.ttl == row[f"ttl_{sender}"]
-                told = row[f"mss_{sender}"]
-                assert ([] if told is None else [f"MSS {told}"]) == [text for text in packet.options if "MSS" in text]
+                mss = row[f"mss_{sender}"]
+                assert ([] if mss is None else [f"MSS {mss}"]) == [text for text in packet.options if "MSS" in text]
             windows = [
                 each for each in packets if each.frame in of_stream and not each.window and "R" not in each.flags
             ]
@@ -104,7 +104,7 @@ def test_ipv6_extension_headers_are_stepped_over() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "words"),
     [
         (
             b"\x02\x04\x05\xb4\x04\x02\x08\x0a\0\0\0\x01\0\0\0\0\x01\x03\x03\x07",
@@ -116,9 +116,9 @@ def test_ipv6_extension_headers_are_stepped_over() -> None:
         (b"\x01\x01\x01\x02", "options cut off"),
     ],
 )
-def test_options_are_told_in_words(raw: bytes, said: str) -> None:
-    assert one(ipv4(segment(raw))).options == said.split(
-        ", " if "option 34" not in said and "option 2" not in said else "\n"
+def test_options_are_told_in_words(raw: bytes, words: str) -> None:
+    assert one(ipv4(segment(raw))).options == words.split(
+        ", " if "option 34" not in words and "option 2" not in words else "\n"
     )
 
 

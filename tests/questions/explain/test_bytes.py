@@ -13,10 +13,10 @@ from tests.by_hand import tables_of
 def test_messages_are_dissected_together_in_their_order_with_the_version_of_their_handshake(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[HandshakeMessage] = []
+    requested: list[HandshakeMessage] = []
 
     def dissect(messages: Sequence[HandshakeMessage]) -> list[list[Field]]:
-        asked.extend(messages)
+        requested.extend(messages)
         return [[] for _ in messages]
 
     monkeypatch.setattr(of_bytes, "dissect", dissect)
@@ -37,7 +37,7 @@ def test_messages_are_dissected_together_in_their_order_with_the_version_of_thei
         ("ServerHello", 12, "server"),
         ("ClientHello", 14, "client"),
     ]
-    assert [(one.kind, one.version, one.body) for one in asked] == [
+    assert [(one.kind, one.version, one.body) for one in requested] == [
         (1, "TLSv1.3", b"a"),
         (2, "TLSv1.3", b"b"),
         (1, None, b"c"),
@@ -52,7 +52,7 @@ def test_without_a_message_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> N
 def test_segments_are_listed_in_the_order_of_their_frames() -> None:
     tcp = struct.pack(">HHIIBBHHH", 40_000, 80, 0, 0, 0x50, 0x02, 0, 0, 0)
     segment = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(tcp), 0, 0, 64, 6, 0, bytes(4), bytes(4)) + tcp
-    kept = ((0, 7), (0, 2), (0, 3), (1, 4))
-    tables = tables_of(packets=[{"stream": stream, "frame": frame, "seen_at": frame} for stream, frame in kept])
+    packets = ((0, 7), (0, 2), (0, 3), (1, 4))
+    tables = tables_of(packets=[{"stream": stream, "frame": frame, "seen_at": frame} for stream, frame in packets])
     tables.execute("UPDATE packets SET segment = ? WHERE frame <> 3", [segment])
     assert [packet.frame for packet in of_bytes.segments(tables, 0)] == [2, 7]

@@ -7,7 +7,7 @@ from conchart.store.tables import Tables
 from tests.by_hand import Row, connection, tables_of
 
 
-def kept(*waited: int, missing: int = -1, **more: Any) -> Tables:  # noqa: ANN401
+def connections_waiting(*waited: int, missing: int = -1, **more: Any) -> Tables:  # noqa: ANN401
     """Give connections of three packets each, for which so much was waited; of one, a packet was not kept."""
     rows: list[Row] = [
         connection(stream, packets_client=2, packets_server=1, waited_ns=ns, rtt_client_ns=5)
@@ -26,7 +26,7 @@ def streams(tables: Tables, **options: Any) -> list[int]:  # noqa: ANN401
 
 
 def test_connections_of_which_every_packet_is_kept_are_gathered() -> None:
-    tables = kept(1, 2, 3, missing=1)
+    tables = connections_waiting(1, 2, 3, missing=1)
     assert streams(tables) == [0, 2]
     assert count_complete(tables) == 2
     assert streams(tables, stream=2) == [2]
@@ -35,13 +35,13 @@ def test_connections_of_which_every_packet_is_kept_are_gathered() -> None:
 
 def test_a_copy_of_a_packet_stands_for_none_that_is_missing() -> None:
     copy = {"stream": 0, "frame": 99, "seen_at": 1, "sender": "client", "mark": "duplicate"}
-    assert streams(kept(1, missing=0, packets=[copy])) == []
-    assert streams(kept(1, missing=0, packets=[{**copy, "mark": "retransmit"}])) == [0]
+    assert streams(connections_waiting(1, missing=0, packets=[copy])) == []
+    assert streams(connections_waiting(1, missing=0, packets=[{**copy, "mark": "retransmit"}])) == [0]
 
 
 def test_of_many_packets_those_of_the_longest_waits_are_gathered_first() -> None:
     """Three packets each: the one that reaches the limit is still gathered."""
-    tables = kept(1, 9, 5)
+    tables = connections_waiting(1, 9, 5)
     assert streams(tables, most=3) == [1]
     assert streams(tables, most=4) == [1, 2]
     assert streams(tables, most=7) == [0, 1, 2]
@@ -62,7 +62,7 @@ def test_rows_are_those_of_the_connection_in_the_order_of_time() -> None:
         {"stream": 0, "number": number, "protocol": "dns", "status": 3, "status_text": "NXDOMAIN", "outcome": "unknown"}
         for number in (1, 0)
     ]
-    found = only(kept(1, phases=phases, exchanges=exchanges))
+    found = only(connections_waiting(1, phases=phases, exchanges=exchanges))
     assert [row["start_at"] for row in found.phases] == [2, 5]
     assert [row["seen_at"] for row in found.packets] == [98, 99, 100]
     assert [(row["number"], row["answer"], row["unfinished"]) for row in found.exchanges] == [
@@ -75,8 +75,8 @@ def test_rows_are_those_of_the_connection_in_the_order_of_time() -> None:
 
 def test_names_are_told_only_where_they_are_wanted() -> None:
     handshakes = [{"stream": 0, "number": 0, "sni": "shop.example"}]
-    assert only(kept(1, handshakes=handshakes)).handshakes[0]["sni"] == "shop.example"
-    assert only(kept(1, handshakes=handshakes), names=False).handshakes[0]["sni"] is None
+    assert only(connections_waiting(1, handshakes=handshakes)).handshakes[0]["sni"] == "shop.example"
+    assert only(connections_waiting(1, handshakes=handshakes), names=False).handshakes[0]["sni"] is None
 
 
 def test_where_places_are_named_each_packet_has_those_that_saw_it_in_the_order_of_its_way() -> None:
@@ -88,7 +88,7 @@ def test_where_places_are_named_each_packet_has_those_that_saw_it_in_the_order_o
             (16, 30, "server", "app", 6, 7), (6, 35, "server", "lb", 6, 7),
         )
     ]  # fmt: skip
-    tables = kept(
+    tables = connections_waiting(
         1,
         place_packets=place_packets,
         captures=[{"capture": 0, "place": "app"}],

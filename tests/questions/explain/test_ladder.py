@@ -18,7 +18,7 @@ from tests.tshark import ask, needs_tshark
 
 GOLDENS = Path(__file__).parent / "goldens"
 
-TOLD = (
+EXPLAINED = (
     ("reverse-proxy/https-no-keepalive", 0, False),
     ("reverse-proxy/https-slow-client", 0, False),
     ("reverse-proxy/http-page", 1, False),
@@ -56,17 +56,17 @@ def ladder_of(trace: Trace, stream: int) -> Ladder:
     return ladder(connection)
 
 
-@pytest.mark.parametrize(("case", "stream", "keys"), TOLD, ids=lambda value: str(value).replace("/", "-"))
+@pytest.mark.parametrize(("case", "stream", "keys"), EXPLAINED, ids=lambda value: str(value).replace("/", "-"))
 def test_a_connection_is_explained(
     case: str, stream: int, keys: bool, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     golden = GOLDENS / f"{case.replace('/', '-')}-{stream}{'-keys' if keys else ''}.txt"
-    told = tmp_path / "told.txt"
-    with read(ROOT / "captures" / case, stream, keys=keys) as trace, told.open("w", encoding="utf-8") as sink:
+    output = tmp_path / "output.txt"
+    with read(ROOT / "captures" / case, stream, keys=keys) as trace, output.open("w", encoding="utf-8") as sink:
         print_ladder(ladder_of(trace, stream), Sheet(plain_console(sink)))
     if pytestconfig.getoption("--update-golden"):
-        golden.write_text(told.read_text(encoding="utf-8"), encoding="utf-8")
-    assert told.read_text(encoding="utf-8") == golden.read_text(encoding="utf-8")
+        golden.write_text(output.read_text(encoding="utf-8"), encoding="utf-8")
+    assert output.read_text(encoding="utf-8") == golden.read_text(encoding="utf-8")
 
 
 @pytest.mark.thorough
@@ -147,10 +147,13 @@ def test_names_of_the_capture_are_left_out_where_they_are_not_wanted() -> None:
 
 
 def test_lines_stay_within_the_terminal(tmp_path: Path) -> None:
-    told = tmp_path / "told.txt"
-    with read(ROOT / "captures/reverse-proxy/https-no-keepalive", 0) as trace, told.open("w", encoding="utf-8") as sink:
+    output = tmp_path / "output.txt"
+    with (
+        read(ROOT / "captures/reverse-proxy/https-no-keepalive", 0) as trace,
+        output.open("w", encoding="utf-8") as sink,
+    ):
         print_ladder(ladder_of(trace, 0), Sheet(Console(file=sink, width=90, color_system=None, force_terminal=False)))
-    lines = told.read_text(encoding="utf-8").splitlines()
+    lines = output.read_text(encoding="utf-8").splitlines()
     assert max(map(len, lines)) <= 90
 
 
@@ -163,13 +166,13 @@ def test_lines_stay_within_the_terminal(tmp_path: Path) -> None:
 def test_stalls_of_a_handshake_are_the_parts_that_lie_in_it(
     cuts: list[int], kinds: list[tuple[str, str]], begins: int, took: int
 ) -> None:
-    told = list(zip(kinds, cuts[::2], cuts[1::2], strict=False))
+    stalls = list(zip(kinds, cuts[::2], cuts[1::2], strict=False))
     rows = [
         {"start_at": start, "end_at": end, "side": side, "kind": kind, "detail": None}
-        for (side, kind), start, end in told
+        for (side, kind), start, end in stalls
     ]
     expected: dict[str, int] = {}
-    for (side, kind), start, end in told:
+    for (side, kind), start, end in stalls:
         inside = min(end, begins + took) - max(start, begins)
         if side == "client" and inside > 0:
             word = {"nagle": "held", "rto": "lost"}[kind]

@@ -48,7 +48,7 @@ def test_a_finished_before_the_last_one_says_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "part", "told"),
+    ("name", "part", "text"),
     [
         ("request", "", "With its last byte, the wait begins."),
         ("request", "begins", "The client asks."),
@@ -61,10 +61,10 @@ def test_a_finished_before_the_last_one_says_no_more() -> None:
     ],
 )
 def test_the_wait_lies_between_the_last_byte_of_a_request_and_the_first_of_its_response(
-    name: str, part: str, told: str
+    name: str, part: str, text: str
 ) -> None:
     row = {"protocol": "http/1.1", "method": "GET", "needless": False}
-    assert meaning(Cargo(name=name, part=part, row=row), "client") == told
+    assert meaning(Cargo(name=name, part=part, row=row), "client") == text
 
 
 def test_what_servers_do_not_answer_is_not_waited_for() -> None:

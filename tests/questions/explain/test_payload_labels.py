@@ -37,8 +37,10 @@ def record(frame: int, sender: str, kind: str = "ApplicationData", cover: str = 
 
 
 def carried(**rows: Any) -> dict[int, list[str]]:  # noqa: ANN401
-    known: dict[str, Any] = dict.fromkeys(("packets", "exchanges", "records", "messages", "handshakes", "contents"), [])
-    connection: Any = SimpleNamespace(**known | rows)
+    defaults: dict[str, Any] = dict.fromkeys(
+        ("packets", "exchanges", "records", "messages", "handshakes", "contents"), []
+    )
+    connection: Any = SimpleNamespace(**defaults | rows)
     return {frame: [one.label for one in some] for frame, some in cargo(connection).items() if some}
 
 
@@ -65,9 +67,9 @@ def test_a_message_in_one_packet_is_whole_and_of_several_exchanges_the_number_is
 
 def test_of_many_in_one_packet_three_are_told() -> None:
     many = [exchange(number, 1, 1, 5, 5) for number in range(5)]
-    ((told),) = carried(packets=[packet(1, "client")], exchanges=many).values()
-    assert len(told) == 4
-    assert told[-1] == "and 2 more"
+    ((labels),) = carried(packets=[packet(1, "client")], exchanges=many).values()
+    assert len(labels) == 4
+    assert labels[-1] == "and 2 more"
 
 
 def message(kind: str, sender: str, frame: int, *, opened: bool = False) -> Row:

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-from conchart.questions.explain.quic import Told, told_of
+from conchart.questions.explain.quic import DatagramText, describe_datagrams
 
 FRAMES = 3
 """Of the capture, for each connection: the client's hello, its request, the response."""
@@ -17,7 +17,7 @@ def frame(number: int, sender: str, kind: str, **columns: object) -> dict[str, o
     }  # fmt: skip
 
 
-def told(connections: int) -> dict[int, Told]:
+def frame_texts(connections: int) -> dict[int, DatagramText]:
     """Connections that each ask once, on stream 0."""
     quic: list[dict[str, object]] = []
     http3: list[dict[str, Any]] = []
@@ -33,15 +33,15 @@ def told(connections: int) -> dict[int, Told]:
         ]
     http3.sort(key=lambda row: (row["start_byte"], row["frame"]))
     connection: Any = SimpleNamespace(quic_frames=quic, http3_frames=http3, lost_packets=[], exchanges=[])
-    return told_of(connection)
+    return describe_datagrams(connection)
 
 
 def test_each_connection_has_streams_of_its_own() -> None:
-    found = told(4)
-    asked = [found[number].words for number in range(2, FRAMES * 4, FRAMES)]
-    assert asked == [["1-RTT 0: STREAM 0 (0–100) [HEADERS 17 B]"]] * 4
+    found = frame_texts(4)
+    words = [found[number].words for number in range(2, FRAMES * 4, FRAMES)]
+    assert words == [["1-RTT 0: STREAM 0 (0–100) [HEADERS 17 B]"]] * 4
 
 
 def test_what_is_said_grows_as_the_connections_do() -> None:
-    few, many = (sum(len(one.words[0]) for one in told(count).values()) for count in (10, 40))
+    few, many = (sum(len(one.words[0]) for one in frame_texts(count).values()) for count in (10, 40))
     assert many == 4 * few

@@ -22,19 +22,19 @@ def connection(*packets: Any, **facts: Any) -> Any:  # noqa: ANN401
         "transport": "tcp", "mss_client": 1460, "mss_server": None, "rtt_client_ns": None, "rtt_server_ns": 20 * MS,
         "rst_foreign": False, "rst_frame": None, **facts.pop("about", {}),
     }  # fmt: skip
-    known: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "exchanges": [], "quic_frames": [], "http3_frames": [], "lost_packets": [], "places": [], "seen": [],
     }  # fmt: skip
-    return SimpleNamespace(about=about, packets=list(packets), **known | facts)
+    return SimpleNamespace(about=about, packets=list(packets), **defaults | facts)
 
 
-def told(*packets: Any, carried: Any = None, **facts: Any) -> list[tuple[str, str]]:  # noqa: ANN401
+def rung_texts(*packets: Any, carried: Any = None, **facts: Any) -> list[tuple[str, str]]:  # noqa: ANN401
     return [(rung.label, rung.says) for rung in rungs(connection(*packets, **facts), carried or {})]
 
 
 def test_a_connection_is_opened() -> None:
     opening = (packet(1, "client", "S"), packet(2, "server", "SA"), packet(3, "client", "A", ack=1))
-    assert told(*opening, about={"rtt_client_ns": MS}) == [
+    assert rung_texts(*opening, about={"rtt_client_ns": MS}) == [
         ("SYN", f"The client asks for a connection. It takes segments of up to 1{THIN_SPACE}460 bytes."),
         ("SYN-ACK", "The server accepts. From the capture to the server and back it is 20.0 ms."),
         ("ACK", "The connection is open for the client, 1.00 ms away and back: it may send."),
@@ -49,7 +49,7 @@ def test_an_acknowledgement_names_the_segment_up_to_which_it_covers() -> None:
         packet(6, "server", "A", ack=151),
         packet(7, "server", "A", ack=120),
     )
-    says = [said for _, said in told(*packets)]
+    says = [sentence for _, sentence in rung_texts(*packets)]
     assert says[0] == says[4] == "An acknowledgement: nothing new is said."
     assert says[3] == "An acknowledgement of everything up to frame 5: nothing new is said."
 
@@ -60,7 +60,7 @@ def test_what_was_sent_again_names_the_first_time() -> None:
         packet(9, "client", "PA", 100, seq=1, mark="retransmit"),
         packet(10, "client", "PA", 30, seq=500, mark="retransmit"),
     )
-    assert told(*packets)[1:] == [
+    assert rung_texts(*packets)[1:] == [
         ("sent again", "The same bytes as frame 4, sent again."),
         ("sent again", "The same as before, sent again."),
     ]
@@ -68,20 +68,20 @@ def test_what_was_sent_again_names_the_first_time() -> None:
 
 def test_an_end_says_what_it_leaves_without_an_answer() -> None:
     ended = {"ended_frame": 7, "ended_by": "client", "response_at": None, "protocol": "http/1.1"}
-    assert told(packet(7, "client", "FA")) == [("FIN", "The client has sent everything: it closes its side.")]
-    assert told(packet(7, "client", "FA"), exchanges=[ended]) == [
+    assert rung_texts(packet(7, "client", "FA")) == [("FIN", "The client has sent everything: it closes its side.")]
+    assert rung_texts(packet(7, "client", "FA"), exchanges=[ended]) == [
         ("FIN", "The client closes its side, without an answer.")
     ]
     cut = {**ended, "response_at": 5}
-    assert told(packet(7, "client", "R"), exchanges=[cut]) == [
+    assert rung_texts(packet(7, "client", "R"), exchanges=[cut]) == [
         ("RST", "The client breaks the connection off, in the middle of the response.")
     ]
-    assert told(packet(7, "client", "R"), exchanges=[{**cut, "ended_by": None}])[0][1].endswith("off.")
+    assert rung_texts(packet(7, "client", "R"), exchanges=[{**cut, "ended_by": None}])[0][1].endswith("off.")
 
 
 def test_a_reset_may_be_somebody_elses() -> None:
     foreign = {"rst_foreign": True, "rst_frame": 7}
-    says = told(packet(7, "server", "R"), packet(8, "server", "R"), about=foreign)
+    says = rung_texts(packet(7, "server", "R"), packet(8, "server", "R"), about=foreign)
     assert says[0][1].startswith("Something on the path, in the server's name, breaks")
     assert says[1][1].startswith("The server breaks")
 
@@ -92,7 +92,7 @@ def test_what_a_packet_carries_is_its_label_and_several_of_the_same_are_counted(
         Cargo(name="NewSessionTicket"),
         Cargo(name="NewSessionTicket"),
     ]
-    ((label, says),) = told(packet(4, "server", "PA", 100), carried={4: here})
+    ((label, says),) = rung_texts(packet(4, "server", "PA", 100), carried={4: here})
     assert label == "Finished, 2 × NewSessionTicket"
     assert says.startswith("Finished: a checksum of the whole handshake")
     assert says.count("NewSessionTicket: a ticket") == 1
@@ -100,17 +100,19 @@ def test_what_a_packet_carries_is_its_label_and_several_of_the_same_are_counted(
 
 def test_what_is_sent_again_carries_nothing_anew() -> None:
     for mark in ("retransmit", "duplicate", "keepalive"):
-        ((label, _),) = told(packet(4, "server", "PA", 100, mark=mark), carried={4: [Cargo(name="Finished", row={})]})
+        ((label, _),) = rung_texts(
+            packet(4, "server", "PA", 100, mark=mark), carried={4: [Cargo(name="Finished", row={})]}
+        )
         assert "Finished" not in label
-    ((label, _),) = told(
+    ((label, _),) = rung_texts(
         packet(4, "server", "PA", 9, mark="out_of_order"), carried={4: [Cargo(name="Finished", row={})]}
     )
     assert label == "out of order, Finished"
 
 
 def test_datagrams_and_bytes_of_which_nothing_is_known_are_told_by_their_size() -> None:
-    assert told(packet(1, "client", "", 30), about={"transport": "udp"}) == [("30 bytes", "A datagram.")]
-    assert told(packet(1, "client", "PA", 30)) == [("30 B", "A piece of what is being sent.")]
+    assert rung_texts(packet(1, "client", "", 30), about={"transport": "udp"}) == [("30 bytes", "A datagram.")]
+    assert rung_texts(packet(1, "client", "PA", 30)) == [("30 B", "A piece of what is being sent.")]
 
 
 def step(frame: int, at: int) -> Rung:

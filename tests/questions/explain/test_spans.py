@@ -16,8 +16,8 @@ MOST = 3
 
 
 def exchange(number: int, first: int | None, last: int | None) -> Row:
-    told = {"number": number, "method": "GET", "target": "/", "answer": "200", "protocol": "http/1.1"}
-    return told | {"request_at": first, "request_done_at": last, "response_at": None, "response_done_at": None}
+    columns = {"number": number, "method": "GET", "target": "/", "answer": "200", "protocol": "http/1.1"}
+    return columns | {"request_at": first, "request_done_at": last, "response_at": None, "response_done_at": None}
 
 
 def overlapping(exchanges: list[Row], start_at: int, end_at: int) -> list[Row]:
@@ -72,7 +72,7 @@ def pipelined(count: int) -> tuple[int, int]:
         for half, at in enumerate(("request_at", "request_done_at"))
     ]
     nothing: list[Row] = []
-    told = cargo(
+    contents = cargo(
         Connection(
             about={},
             packets=packets,
@@ -81,7 +81,7 @@ def pipelined(count: int) -> tuple[int, int]:
             handshakes=nothing,
             exchanges=exchanges,
             contents=nothing,
-            said=nothing,
+            message_counts=nothing,
             phases=nothing,
             stalls=nothing,
             places=nothing,
@@ -93,7 +93,7 @@ def pipelined(count: int) -> tuple[int, int]:
             parts=nothing,
         )
     )
-    return exchanges.taken, len(told)
+    return exchanges.taken, len(contents)
 
 
 def test_a_packet_costs_no_more_where_there_are_more_requests() -> None:

@@ -26,16 +26,16 @@ SERVER = ("10.0.0.9", 443)
 
 def connection(**facts: Any) -> Connection:  # noqa: ANN401
     """A full handshake of TLS 1.2: two round trips of 20 ms, 10 ms of computing (6 by the server), 3 ms unknown."""
-    known: dict[str, Any] = {
+    defaults: dict[str, Any] = {
         "stream": 0, "client": "10.0.0.1", "server": SERVER, "name": "", "users": True, "rtt_ns": RTT, "mss": 1460,
         "syn_at": 0, "accepted_at": RTT, "hello_at": 100 * MS, "ready_at": 153 * MS, "version": "TLSv1.2",
         "kind": "full", "round_trips": 2, "compute_ns": 10 * MS, "server_compute_ns": 6 * MS, "complete": True,
     }  # fmt: skip
-    return Connection(**known | facts)
+    return Connection(**defaults | facts)
 
 
-def priced(change: Change, *, rtt: int = RTT, known: bool = True, seen: Any = None, **facts: Any) -> Handshake:  # noqa: ANN401
-    return handshake(connection(**facts), change, rtt, known=known, resumed_compute=seen or {})
+def priced(change: Change, *, rtt: int = RTT, has_session: bool = True, seen: Any = None, **facts: Any) -> Handshake:  # noqa: ANN401
+    return handshake(connection(**facts), change, rtt, has_session=has_session, resumed_compute=seen or {})
 
 
 MODERN: dict[str, Any] = {"version": "TLSv1.3", "round_trips": 1, "ready_at": 133 * MS}
@@ -65,7 +65,7 @@ def test_round_trips_are_as_long_as_they_will_be() -> None:
 
 
 def test_without_a_session_nothing_is_resumed() -> None:
-    assert priced(Change(resume=True), known=False) == Handshake(53 * MS, 0, resumed=False)
+    assert priced(Change(resume=True), has_session=False) == Handshake(53 * MS, 0, resumed=False)
     assert priced(Change(resume=True)).resumed
 
 
@@ -80,7 +80,7 @@ def test_what_resumed_handshakes_computed_in_the_capture_others_would() -> None:
 def test_with_0_rtt_the_first_request_waits_for_nothing_but_the_servers_computing() -> None:
     change = Change(zero_rtt=True, resume=True)
     assert priced(change, **MODERN) == Handshake(0, 4 * MS, resumed=True)
-    assert priced(change, **MODERN, known=False) == Handshake(33 * MS, 0, resumed=False)
+    assert priced(change, **MODERN, has_session=False) == Handshake(33 * MS, 0, resumed=False)
     assert priced(change) == Handshake(25 * MS, 0, resumed=True), "TLS 1.2 has none"
     assert priced(change, **MODERN, kind="psk-0rtt").tls_ns == 33 * MS, "it did so already"
 
@@ -97,7 +97,7 @@ def test_what_is_held_back_is_sent_at_once_or_waits_for_the_new_round_trip() -> 
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "told"),
+    ("start", "end", "expected"),
     [
         (0, 200, (20, 1)),
         (115, 200, (15, 1)),
@@ -108,9 +108,11 @@ def test_what_is_held_back_is_sent_at_once_or_waits_for_the_new_round_trip() -> 
         (112, 124, (12, 1)),
     ],
 )
-def test_a_segment_counts_as_held_where_more_than_half_of_it_is(start: int, end: int, told: tuple[int, int]) -> None:
+def test_a_segment_counts_as_held_where_more_than_half_of_it_is(
+    start: int, end: int, expected: tuple[int, int]
+) -> None:
     held_ns, times = held_within(connection(held=HELD), start * MS, end * MS)
-    assert (held_ns // MS, times) == told
+    assert (held_ns // MS, times) == expected
 
 
 def test_stretches_are_those_of_the_capture_point_and_instants_the_clients() -> None:

@@ -13,8 +13,8 @@ AWAY = 10 * MS
 
 
 def row(stream: int = 0, **facts: Any) -> Row:  # noqa: ANN401
-    known = {"rtt_client_ns": 2 * AWAY, "rtt_server_ns": 4 * MS, "syn_at": 0, "mss_client": 1400, "mss_server": 1460}
-    return connection(stream, **known | facts)
+    defaults = {"rtt_client_ns": 2 * AWAY, "rtt_server_ns": 4 * MS, "syn_at": 0, "mss_client": 1400, "mss_server": 1460}
+    return connection(stream, **defaults | facts)
 
 
 SYN: Row = {"stream": 0, "kind": "syn", "start_at": 0, "end_at": 30 * MS}
@@ -44,9 +44,9 @@ def test_what_the_client_sent_left_it_earlier_and_what_it_got_arrived_later() ->
     assert (found.carried_ns, found.rtt_ns, found.mss) == (AWAY, 24 * MS, 1400)
     assert (found.syn_at, found.accepted_at, found.hello_at, found.ready_at) == (-AWAY, 20 * MS, 30 * MS, 80 * MS)
     (exchange,) = found.exchanges
-    assert (exchange.asked_at, exchange.sent_at) == (90 * MS, 91 * MS)
+    assert (exchange.requested_at, exchange.sent_at) == (90 * MS, 91 * MS)
     assert (exchange.answered_at, exchange.done_at) == (150 * MS, 160 * MS)
-    assert (exchange.request_bytes, exchange.response_bytes, exchange.known) == (10, 20, True)
+    assert (exchange.request_bytes, exchange.response_bytes, exchange.is_timed) == (10, 20, True)
     assert (found.compute_ns, found.server_compute_ns, found.resumed) == (5, 3, False)
 
 
@@ -90,7 +90,7 @@ def test_quic_is_open_with_its_first_packet() -> None:
 def test_a_request_without_an_answer_ends_when_it_is_sent() -> None:
     silent = {**EXCHANGE, "response_at": None, "response_done_at": None}
     (exchange,) = only(exchanges=[silent]).exchanges
-    assert not exchange.known
+    assert not exchange.is_timed
     assert exchange.done_at == exchange.answered_at == 101 * MS + AWAY
 
 

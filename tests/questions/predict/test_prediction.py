@@ -71,8 +71,8 @@ def test_without_a_change_the_prediction_is_what_was_measured(capture: Path) -> 
             assert trace.sql("FROM exchanges WHERE response_done_at IS NOT NULL").fetchall() == []
             return
         assert prediction.measured == prediction.predicted
-        told = {(bar.stream, bar.exchange, bar.phase): (bar.start_at, bar.end_at) for bar in prediction.measured.bars}
-        for stream, number, asked_at, done_at, away in trace.sql(
+        bars = {(bar.stream, bar.exchange, bar.phase): (bar.start_at, bar.end_at) for bar in prediction.measured.bars}
+        for stream, number, request_at, done_at, away in trace.sql(
             f"""
             SELECT stream, number, request_at, response_done_at,
                 CASE WHEN rtt_client_ns > {NEAR_NS} THEN rtt_client_ns // 2 ELSE 0 END
@@ -81,8 +81,8 @@ def test_without_a_change_the_prediction_is_what_was_measured(capture: Path) -> 
                 AND protocol NOT IN ('proxy', 'socks')
             """
         ).fetchall():
-            assert told[stream, number, "request"][0] == asked_at - away
-            assert told[stream, number, "transfer"][1] == done_at + away
+            assert bars[stream, number, "request"][0] == request_at - away
+            assert bars[stream, number, "transfer"][1] == done_at + away
 
 
 def test_every_change_has_a_name_that_gives_it_back() -> None:
@@ -335,10 +335,10 @@ def test_no_capture_is_too_strange(nothing: Trace) -> None:
                     2 AS round_trips;"""
             )
         for number, row in enumerate(rows):
-            of, asked, sent, answered, done, size = map(sql, row)
+            of, requested, sent, answered, done, size = map(sql, row)
             statements.append(
                 f"""
-                INSERT INTO exchanges BY NAME SELECT {of} AS stream, {number} AS number, {asked} AS request_at,
+                INSERT INTO exchanges BY NAME SELECT {of} AS stream, {number} AS number, {requested} AS request_at,
                     {sent} AS request_done_at, {answered} AS response_at, {done} AS response_done_at,
                     {size} AS response_bytes, 'http/1.1' AS protocol, 'web' AS kind;"""
             )

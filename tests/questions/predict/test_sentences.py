@@ -12,7 +12,7 @@ MS = 1_000_000
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "text"),
     [
         (Change(keepalive=True), "What if connections were kept open and used again?"),
         (Change(rtt_ns=5 * MS), "What if users' round trip were 5.00 ms?"),
@@ -27,22 +27,22 @@ MS = 1_000_000
         ),
     ],
 )
-def test_what_is_changed_is_a_question(change: Change, told: str) -> None:
-    assert question(change) == told
+def test_what_is_changed_is_a_question(change: Change, text: str) -> None:
+    assert question(change) == text
 
 
 def side(total_ms: int, **facts: Any) -> Any:  # noqa: ANN401
     requests = facts.pop("requests", ())
-    known = {
+    defaults = {
         "total_ns": total_ms * MS, "requests_ns": requests, "waited_ns": 0, "waits": {}, "connections": 1,
         "handshakes_full": 0, "handshakes_resumed": 0, "percentile": lambda share: sorted(requests)[share // 50 - 1],
     }  # fmt: skip
-    return SimpleNamespace(**known | facts)
+    return SimpleNamespace(**defaults | facts)
 
 
 def prediction(before: Any, after: Any, **facts: Any) -> Any:  # noqa: ANN401
-    known = {"unanswered": 0, "unknown_handshakes": 0, "unknown_paths": 0, "unread": 0, "change": Change()}
-    return SimpleNamespace(measured=before, predicted=after, **known | facts)
+    defaults = {"unanswered": 0, "unknown_handshakes": 0, "unknown_paths": 0, "unread": 0, "change": Change()}
+    return SimpleNamespace(measured=before, predicted=after, **defaults | facts)
 
 
 @pytest.mark.parametrize(
@@ -90,16 +90,16 @@ def test_each_change_says_what_it_assumes_and_the_others_are_not_told() -> None:
         (Change(tls_off=True), "Encrypting"),
         (Change(rtt_ns=1), "distance"),
     ):
-        told = list(assumptions(prediction(side(1), side(1), change=change)))
-        assert len(told) == common + 1
-        assert word in told[-1]
+        texts = list(assumptions(prediction(side(1), side(1), change=change)))
+        assert len(texts) == common + 1
+        assert word in texts[-1]
     resumed = list(assumptions(prediction(side(1), side(1), change=Change(resume=True))))
     assert "20 % of a full one, 40 % in TLS 1.3" in resumed[-2]
 
 
 def test_what_could_not_be_predicted_is_counted() -> None:
-    told = list(assumptions(prediction(side(1), side(1), unanswered=1, unread=2)))
-    assert told[-2:] == [
+    texts = list(assumptions(prediction(side(1), side(1), unanswered=1, unread=2)))
+    assert texts[-2:] == [
         "Not predicted: 1 request without a whole response, as long as measured.",
         "Not predicted: 2 requests of which the beginning is not in the capture, left out.",
     ]

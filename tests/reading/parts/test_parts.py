@@ -160,8 +160,8 @@ def test_few_packets_are_read_in_one_piece(tmp_path: Path) -> None:
 
 def test_parts_that_are_kept_are_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = cut_into(SMALL, [20, 40], tmp_path)
-    kept = tmp_path / "kept"
-    first = in_parts(files, folder=kept)
+    folder = tmp_path / "parts"
+    first = in_parts(files, folder=folder)
     read: list[tuple[str, ...]] = []
 
     def counted(part: cutting.Part, options: ReadOptions, work: Path) -> Surveyed:
@@ -169,10 +169,10 @@ def test_parts_that_are_kept_are_not_read_again(tmp_path: Path, monkeypatch: pyt
         return survey(part, options, work)
 
     monkeypatch.setattr(parts, "survey", counted)
-    assert in_parts(files, folder=kept) == first
+    assert in_parts(files, folder=folder) == first
     assert read == []
     os.utime(files[1], ns=(1, 1))
-    assert in_parts(files, folder=kept) == first
+    assert in_parts(files, folder=folder) == first
     assert len(read) == 1
     assert str(files[1]) in read[0]
     assert str(files[2]) not in read[0]
@@ -255,7 +255,7 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_tables(tmp_path: Path) -> 
     worker = [python, "-m", "distributed.cli.dask_worker", f"tcp://127.0.0.1:{port}", "--nthreads", "1"]
     quiet: dict[str, Any] = {"env": environment, "stdout": log, "stderr": log}
     alone = ["--no-nanny", "--no-dashboard"]
-    kept = tmp_path / "kept"
+    folder = tmp_path / "parts"
     with (
         running([*scheduler, "--no-dashboard"], **quiet),
         running([*worker, *alone], **quiet) as first,
@@ -264,13 +264,13 @@ def test_a_cluster_that_loses_a_worker_gives_the_same_tables(tmp_path: Path) -> 
         wait_until(lambda: (tmp_path / "log").read_text().count("Registered to") >= 2)
 
         def kill_one() -> None:
-            while not list(kept.glob("part-*")):
+            while not list(folder.glob("part-*")):
                 time.sleep(0.01)
             first.kill()
 
         killer = Thread(target=kill_one)
         killer.start()
-        with conchart.read(*files, packets=True, scheduler=f"tcp://127.0.0.1:{port}", parts=kept) as trace:
+        with conchart.read(*files, packets=True, scheduler=f"tcp://127.0.0.1:{port}", parts=folder) as trace:
             found = rows(trace)
         killer.join()
     log.close()
@@ -308,8 +308,8 @@ def test_wanted_packets_are_the_same() -> None:
 @pytest.fixture(scope="session")
 def s3_server(pytestconfig: pytest.Config) -> Path:
     """Give versitygw, an S3 server that stores objects as files; it is built once, where Go is there."""
-    if known := shutil.which("versitygw"):
-        return Path(known)
+    if program := shutil.which("versitygw"):
+        return Path(program)
     folder = pytestconfig.rootpath / ".pytest_cache" / "go"
     if not (folder / "versitygw").exists():
         if not shutil.which("go"):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conchart.reading.parts.cutting import Part
-from conchart.reading.parts.model import File, Kept, Surveyed, Torn, file_of
+from conchart.reading.parts.model import File, FlowSelection, Surveyed, Torn, file_of
 from conchart.reading.parts.sharing import Placed, Shared, share
 from tests.by_hand import Row, connection, tables_of
 
@@ -127,17 +127,17 @@ def test_flows_are_dealt_out_to_files_the_same_way_in_each_part(tmp_path: Path) 
     assert sorted(found.flows_of(0)) == sorted(found.flows_of(1))
     assert {file for _, file in found.flows_of(0)} == {0, 1, 2}
     assert found.stitches == [([0, 1], 0), ([0, 1], 1), ([0, 1], 2)]
-    kept = [found.kept([0, 1], file) for file in range(3)]
-    assert sorted(flow for one in kept for flow in one.flows) == sorted(flow for flow, _ in found.flows_of(0))
-    assert kept[0].everywhere == kept[1].everywhere == sorted(flow for flow, _ in found.flows_of(0))
+    shares = [found.selected([0, 1], file) for file in range(3)]
+    assert sorted(flow for one in shares for flow in one.flows) == sorted(flow for flow, _ in found.flows_of(0))
+    assert shares[0].everywhere == shares[1].everywhere == sorted(flow for flow, _ in found.flows_of(0))
 
 
 def test_a_flow_of_which_every_packet_is_torn_is_in_the_first_file() -> None:
     found = Shared(
         placed=(Placed(0, 1, 0),), flows={0: [(FLOW, 1)]}, files=2, torn=frozenset({("a", "b")}), listed="", moved=False
     )
-    assert found.kept([0], 0) == Kept([], [FLOW], [("a", "b")])
-    assert found.kept([0], 1) == Kept([FLOW], [FLOW], [])
+    assert found.selected([0], 0) == FlowSelection([], [FLOW], [("a", "b")])
+    assert found.selected([0], 1) == FlowSelection([FLOW], [FLOW], [])
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ import pytest
 from conchart.errors import CaptureError
 from conchart.reading.options import ReadOptions
 from conchart.reading.parts.cutting import Part
-from conchart.reading.parts.kept import kept_parts
-from conchart.reading.parts.model import CORE, Kept, files_of
+from conchart.reading.parts.model import CORE, FlowSelection, files_of
+from conchart.reading.parts.reuse import reusable_parts
 from conchart.reading.parts.survey import frame_columns, spill, stitch, survey
 from tests.conftest import ROOT
 
@@ -28,7 +28,7 @@ def test_a_part_is_read_into_a_file_for_each_table_and_is_remembered(tmp_path: P
     assert surveyed.folder == str(tmp_path / "part-00004")
     assert all(files_of(surveyed.folder, table.name) for table in CORE)
     assert [path.name for path in tmp_path.iterdir()] == ["part-00004"], "nothing is left of the making"
-    assert kept_parts([part], ReadOptions(), tmp_path) == {4: surveyed}
+    assert reusable_parts([part], ReadOptions(), tmp_path) == {4: surveyed}
     ((packets, first_at),) = fetched(surveyed.folder, "captures", "packets, first_at")
     assert (surveyed.packets, surveyed.first_at, surveyed.frames) == (packets, first_at, packets)
 
@@ -50,10 +50,10 @@ def test_flows_that_are_copied_out_and_read_again_are_as_they_were(tmp_path: Pat
     (before,) = (row[5:] for row in fetched(surveyed.folder, "connections", f"{ends}, {columns}") if row[:5] == wanted)
     spilled = spill(surveyed, [(wanted, 1)], 2, 101, ReadOptions(), tmp_path)
     assert len(spilled) == 2
-    stitched = stitch(1, [spilled[1]], Kept([wanted], [wanted], []), ReadOptions(), tmp_path)
+    stitched = stitch(1, [spilled[1]], FlowSelection([wanted], [wanted], []), ReadOptions(), tmp_path)
     (after,) = fetched(stitched.folder, "connections", columns)
     assert after == (before[0] + 100, before[1] + 100, *before[2:])
-    empty = stitch(0, [spilled[0]], Kept([], [wanted], []), ReadOptions(), tmp_path)
+    empty = stitch(0, [spilled[0]], FlowSelection([], [wanted], []), ReadOptions(), tmp_path)
     assert (empty.frames, fetched(empty.folder, "connections", columns)) == (0, [])
 
 
@@ -62,7 +62,7 @@ def test_flows_that_came_along_are_not_kept(tmp_path: Path) -> None:
     ends = "transport::VARCHAR, client_ip, client_port, server_ip, server_port"
     flows = fetched(surveyed.folder, "connections", ends)[:2]
     (spilled,) = spill(surveyed, [(flow, 0) for flow in flows], 1, 1, ReadOptions(), tmp_path)
-    stitched = stitch(0, [spilled], Kept(flows[:1], flows, []), ReadOptions(), tmp_path)
+    stitched = stitch(0, [spilled], FlowSelection(flows[:1], flows, []), ReadOptions(), tmp_path)
     assert fetched(stitched.folder, "connections", ends) == flows[:1]
     ((streams,),) = fetched(stitched.folder, "phases", "count(DISTINCT stream)")
     assert streams == 1

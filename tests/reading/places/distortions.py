@@ -51,7 +51,7 @@ def restored(folder: Path, to: Path) -> Truth:
     truth = Truth(folder)
     right = {}
     for place, capture in truth.captures.items():
-        clocks().restore(capture, to / capture.name, truth.said["clocks"][place])
+        clocks().restore(capture, to / capture.name, truth.document["clocks"][place])
         right[place] = clocks().distort(to / capture.name, to / "again", clocks().make_clock(zero_at=0))
     (to / "again").unlink()
     return Truth(folder, {place: to / path.name for place, path in truth.captures.items()}, right)
@@ -60,12 +60,12 @@ def restored(folder: Path, to: Path) -> Truth:
 def distorted(right: Truth, seed: int, to: Path) -> Truth:
     """Write the captures of a case with true times anew, each place with the clock that ``seed`` chooses for it."""
     to.mkdir(parents=True, exist_ok=True)
-    said: dict[str, Mapping[str, Any]] = {}
+    written_clocks: dict[str, Mapping[str, Any]] = {}
     for place, capture in right.captures.items():
         times = sorted(at for _, at, _ in records(capture))
         clock = clocks().make_clock(**wrong_clock(Random(f"{seed} {place}"), times))
-        said[place] = clocks().distort(capture, to / capture.name, clock)
-    return Truth(right.folder, {place: to / path.name for place, path in right.captures.items()}, said)
+        written_clocks[place] = clocks().distort(capture, to / capture.name, clock)
+    return Truth(right.folder, {place: to / path.name for place, path in right.captures.items()}, written_clocks)
 
 
 def wrong_clock(chance: Random, times: list[int]) -> dict[str, Any]:

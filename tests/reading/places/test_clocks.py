@@ -32,7 +32,7 @@ def test_a_clock_shows_its_offset_and_what_it_gained_since() -> None:
 def test_a_clock_that_is_right_has_no_stretches_and_tells_instants_as_they_are() -> None:
     right = clock(piece(0, 10), piece(10, 20))
     assert right.stretches == []
-    assert right.told("x") == "x"
+    assert right.reference_sql("x") == "x"
     assert right.axis_at(BEGAN + 3) == BEGAN + 3
 
 
@@ -52,8 +52,8 @@ def test_what_a_clock_shows_is_told_back(pieces: list[tuple[int, int]], after: i
     if any(shown >= start for start in later) or any(shown < start for start in earlier[1:]):
         return  # a clock that was set shows an instant twice, or never
     assert abs(one.axis_at(shown) - at) <= 1
-    ((told,),) = duckdb.sql(f"SELECT {one.told(f'{shown}::BIGINT')}").fetchall()
-    assert abs(told - at) <= 1
+    ((converted,),) = duckdb.sql(f"SELECT {one.reference_sql(f'{shown}::BIGINT')}").fetchall()
+    assert abs(converted - at) <= 1
 
 
 def test_where_a_clock_is_set_back_the_earlier_stretch_has_what_both_show() -> None:
@@ -70,24 +70,24 @@ def test_a_clock_lasts_to_the_end_of_the_reference() -> None:
 
 def test_offsets_drifts_and_doubts_of_two_clocks_add_up() -> None:
     """The known clock is 100 ahead and gains 1,000 ppb; the other one is 10 ahead of that, and gains 2,000."""
-    known = clock(piece(0, 100, offset=100, drift=1_000, doubt=3))
-    (found,) = _composed(known, [Piece(BEGAN + 100, BEGAN + 50 * S + 100, 10, 2_000, 4, 7)])
+    middle = clock(piece(0, 100, offset=100, drift=1_000, doubt=3))
+    (found,) = _composed(middle, [Piece(BEGAN + 100, BEGAN + 50 * S + 100, 10, 2_000, 4, 7)])
     assert (found.from_at, found.offset_ns, found.uncertainty_ns, found.packets) == (BEGAN, 110, 7, 7)
     assert found.drift_ppb == 3_000
     assert abs(found.to_at - (BEGAN + 50 * S)) <= 50_000, "as the known clock shows it"
 
 
 def test_where_one_is_not_known_nothing_is_known_of_both() -> None:
-    known = clock(piece(0, 100, doubt=None))
-    (found,) = _composed(known, [piece(0, 50, doubt=4)])
+    middle = clock(piece(0, 100, doubt=None))
+    (found,) = _composed(middle, [piece(0, 50, doubt=4)])
     assert found.uncertainty_ns is None
-    assert list(_composed(known, [])) == []
+    assert list(_composed(middle, [])) == []
 
 
 def test_pieces_are_cut_where_either_clock_is_set() -> None:
-    known = clock(piece(0, 40, doubt=1), piece(40, 100, offset=S, doubt=2, reference_ns=9))
+    middle = clock(piece(0, 40, doubt=1), piece(40, 100, offset=S, doubt=2, reference_ns=9))
     own = [piece(0, 20, offset=5, own_ns=0), Piece(BEGAN + 20 * S, BEGAN + 81 * S, 6, 0, 0, 1, own_ns=4)]
-    found = list(_composed(known, own))
+    found = list(_composed(middle, own))
     assert [((one.from_at - BEGAN) // S, (one.to_at - BEGAN) // S) for one in found] == [(0, 20), (20, 40), (40, 80)]
     assert [(one.offset_ns, one.uncertainty_ns, one.reference_ns, one.own_ns) for one in found] == [
         (5, 1, 0, 0),

@@ -19,12 +19,12 @@ AT = [word for place, path in places_of(PLAIN).items() for word in ("--at", f"{p
 def test_hosts_paths_and_clocks_are_told(run: Run) -> None:
     code, out, err = run(*AT, "-v")
     assert (code, err) == (0, "")
-    told = " ".join(out.split())
-    assert "path client–lb 302 ms" in told
-    assert "path lb–app 21.8 ms" in told
+    text = " ".join(out.split())
+    assert "path client–lb 302 ms" in text
+    assert "path lb–app 21.8 ms" in text
     # The clocks were put wrong by this much; 10 ms and 1 ms is what the paths take in one direction.
-    assert "clock lb: 37.0 ms ± 10.0 ms ahead of client" in told
-    assert "clock app: 2.00 s ± 11.1 ms behind client" in told
+    assert "clock lb: 37.0 ms ± 10.0 ms ahead of client" in text
+    assert "clock app: 2.00 s ± 11.1 ms behind client" in text
 
 
 def test_the_page_draws_the_packets_from_place_to_place(run: Run, tmp_path: Path) -> None:
@@ -32,8 +32,13 @@ def test_the_page_draws_the_packets_from_place_to_place(run: Run, tmp_path: Path
     assert run(*AT, "-w", str(page))[0] == 0
     text = page.read_text(encoding="utf-8")
     (block,) = re.findall(r'<script [^>]*id="places">([^<]*)</script>', text)
-    told = json.loads(zlib.decompress(base64.b64decode(block), -15))
-    assert [lane["place"] for lane in told["journeys"][0]["lanes"] if lane["chosen"]] == ["client", "lb", "lb", "app"]
+    document = json.loads(zlib.decompress(base64.b64decode(block), -15))
+    assert [lane["place"] for lane in document["journeys"][0]["lanes"] if lane["chosen"]] == [
+        "client",
+        "lb",
+        "lb",
+        "app",
+    ]
     assert '<section id="between"' in text
 
 
@@ -49,12 +54,12 @@ def test_query_needs_no_capture_beside_them(run: Run) -> None:
 
 
 def test_a_clock_that_is_trusted_is_not_estimated(run: Run) -> None:
-    asked = "SELECT offset_ns, method FROM clocks WHERE place = 'lb'"
-    _, out, _ = run("query", *AT, "--clock", "lb=trusted", asked, "--format", "json")
+    query = "SELECT offset_ns, method FROM clocks WHERE place = 'lb'"
+    _, out, _ = run("query", *AT, "--clock", "lb=trusted", query, "--format", "json")
     assert json.loads(out) == [{"offset_ns": 0, "method": "trusted"}]
 
 
-@pytest.mark.parametrize(("words", "said"), [
+@pytest.mark.parametrize(("words", "message"), [
     (["--at", "client"], "--at client: give a name and files (--at client=a.pcap,b.pcap)"),
     (["--at", "client=a.pcap"], "name two places at least"),
     ([*AT, "other.pcap"], "--at names all captures; give this one a place, too (--at NAME=other.pcap)"),
@@ -63,10 +68,10 @@ def test_a_clock_that_is_trusted_is_not_estimated(run: Run) -> None:
     ([*AT, "-s", "1.5"], "each place has a clock of its own"),
     (["diff", *AT, "a.pcap", "b.pcap"], "diff compares two captures"),
 ])  # fmt: skip
-def test_what_cannot_be_done_is_refused_with_what_to_do(words: list[str], said: str, run: Run) -> None:
+def test_what_cannot_be_done_is_refused_with_what_to_do(words: list[str], message: str, run: Run) -> None:
     code, _, err = run(*words)
     assert code == 2
-    assert said in " ".join(err.split())
+    assert message in " ".join(err.split())
 
 
 def test_a_file_that_is_missing_is_told(run: Run) -> None:
@@ -78,6 +83,6 @@ def test_a_file_that_is_missing_is_told(run: Run) -> None:
 def test_captures_with_the_same_packets_are_hinted_at(run: Run) -> None:
     files = places_of(PLAIN)
     _, out, _ = run(str(files["client"]), str(files["lb"]), "-v")
-    told = " ".join(out.split())
-    assert "Two captures hold 3 connections in common, each of which is shown twice" in told
-    assert f"conchart --at here={files['client']} --at there={files['lb']}" in told
+    text = " ".join(out.split())
+    assert "Two captures hold 3 connections in common, each of which is shown twice" in text
+    assert f"conchart --at here={files['client']} --at there={files['lb']}" in text

@@ -54,7 +54,7 @@ def test_a_clock_of_others_that_is_set_changes_what_is_said_of_it_and_nothing_el
     skewed = tmp_path / "server.pcap"
     clocks().distort(files["server"], skewed, clocks().make_clock(zero_at=zero_at, offset_ns=SKEW_NS))
     with read(files) as plain, read(files | {"server": skewed}) as moved:
-        said = [
+        expected = [
             (
                 place,
                 method,
@@ -62,13 +62,13 @@ def test_a_clock_of_others_that_is_set_changes_what_is_said_of_it_and_nothing_el
                 drift_ppb,
                 doubt_ns,
             )
-            for place, method, offset_ns, drift_ppb, doubt_ns in said_of_clocks(plain)
+            for place, method, offset_ns, drift_ppb, doubt_ns in clock_rows(plain)
         ]
         # A rate of 500 ppm over half a minute of skew is a rounding of a nanosecond.
-        moved_said = said_of_clocks(moved)
-        assert [one[2] for one in said] == pytest.approx([one[2] for one in moved_said], abs=1)
-        assert [(*one[:2], *one[3:]) for one in said] == [(*one[:2], *one[3:]) for one in moved_said]
-        if "unknown" in {method for _, method, *_ in said_of_clocks(plain)}:
+        found = clock_rows(moved)
+        assert [one[2] for one in expected] == pytest.approx([one[2] for one in found], abs=1)
+        assert [(*one[:2], *one[3:]) for one in expected] == [(*one[:2], *one[3:]) for one in found]
+        if "unknown" in {method for _, method, *_ in clock_rows(plain)}:
             return
         for table, columns in TIMELESS.items():
             query = f"SELECT {columns} FROM {table} ORDER BY ALL"
@@ -92,7 +92,7 @@ def test_no_packet_of_others_arrives_before_it_was_sent(name: str) -> None:
         assert least_ns >= -coarse_ns or most_ns <= coarse_ns, (here, there, stream, sender)
 
 
-def said_of_clocks(trace: Trace) -> list[tuple[str, str, int, int, int | None]]:
+def clock_rows(trace: Trace) -> list[tuple[str, str, int, int, int | None]]:
     return trace.sql(
         "SELECT place, method, offset_ns, drift_ppb, uncertainty_ns FROM clocks ORDER BY place, from_at"
     ).fetchall()

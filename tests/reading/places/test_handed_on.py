@@ -9,7 +9,7 @@ import pytest
 
 import conchart
 from conchart import Trace
-from conchart.report.places import clocks as told
+from conchart.report.places import clocks as reported_clocks
 from tests.reading.places.distortions import CAPTURES, clocks, drift, restored, signed
 from tests.reading.places.truth import Truth, records
 
@@ -29,7 +29,7 @@ def wrong(case: str, seed: int, to: Path) -> Truth:
     """Write both captures with clocks that are hours off, run too fast or too slow, and cut off digits."""
     right = restored(CAPTURES / case, to / "right")
     (to / "wrong").mkdir()
-    said = {}
+    written_clocks = {}
     for place in ENDS:
         chance = Random(f"{seed} {place}")
         times = sorted(at for _, at, _ in records(right.captures[place]))
@@ -39,8 +39,8 @@ def wrong(case: str, seed: int, to: Path) -> Truth:
             drift_ppb=drift(chance),
             resolution_ns=chance.choice((1, 1, 1_000)),
         )
-        said[place] = clocks().distort(right.captures[place], to / "wrong" / f"{place}.pcap", clock)
-    return Truth(right.folder, {place: to / "wrong" / f"{place}.pcap" for place in ENDS}, said)
+        written_clocks[place] = clocks().distort(right.captures[place], to / "wrong" / f"{place}.pcap", clock)
+    return Truth(right.folder, {place: to / "wrong" / f"{place}.pcap" for place in ENDS}, written_clocks)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -55,8 +55,8 @@ def test_the_true_difference_lies_in_the_corridor(seed: int, tmp_path: Path) -> 
         for number in range(INSTANTS):
             shown = from_at + (to_at - from_at) * number // (INSTANTS - 1)
             differs = app.reads(client.pieces[0].true(shown)) - shown
-            said = offset_ns + (shown - from_at) * drift_ppb // 10**9
-            assert abs(differs - said) <= half_ns
+            estimate = offset_ns + (shown - from_at) * drift_ppb // 10**9
+            assert abs(differs - estimate) <= half_ns
         # The way there and back together bounds it: no narrower corridor can be proven.
         ((least_ns,),) = trace.sql("""
             SELECT min(front.wait_ns + coalesce(front.transfer_ns, 0) - back.wait_ns - coalesce(back.transfer_ns, 0))
@@ -80,7 +80,7 @@ def test_links_are_those_that_the_proxy_shows(case: str) -> None:
     with read(folder / "client.pcap", folder / "app.pcap") as trace:
         rows = trace.sql(linked).fetchall()
         assert {row[4:] for row in rows} == {("likeness", 0.5)}
-        (clock,) = [clock for clock in told(trace) if clock.place == "app"]
+        (clock,) = [clock for clock in reported_clocks(trace) if clock.place == "app"]
     # An address translation gives the client's connections other ports at the proxy.
     assert {row[:4] for row in rows} <= pairs
     assert f"no packet in common: by {len(rows)} requests that look alike, with a wide ±" in str(clock)

@@ -18,7 +18,7 @@ from tests.conftest import ROOT, places_of
 PLAIN = {place: Path(path) for place, path in places_of(ROOT / "captures/places/plain").items()}
 HEADER, RECORD = 24, 16
 """Bytes of a pcap file's header, and before each packet."""
-TOLD = {
+COLUMNS = {
     "clocks": "place, reference, from_at, offset_ns, drift_ppb, uncertainty_ns, method, packets",
     "place_packets": "place, frame, seen_at, packet, stream",
     "losses": "from_place, to_place, frame",
@@ -26,9 +26,11 @@ TOLD = {
 }
 
 
-def told(places: dict[str, list[Path]]) -> dict[str, list[tuple[object, ...]]]:
+def table_rows(places: dict[str, list[Path]]) -> dict[str, list[tuple[object, ...]]]:
     with conchart.read(places={place: list(map(str, files)) for place, files in places.items()}) as trace:
-        return {table: trace.sql(f"SELECT {what} FROM {table} ORDER BY ALL").fetchall() for table, what in TOLD.items()}
+        return {
+            table: trace.sql(f"SELECT {what} FROM {table} ORDER BY ALL").fetchall() for table, what in COLUMNS.items()
+        }
 
 
 def usual() -> dict[str, list[Path]]:
@@ -47,7 +49,7 @@ def rotated(path: Path, into: Path, packets: int) -> list[Path]:
 
 
 def test_rotated_files_of_a_place_tell_the_same(tmp_path: Path) -> None:
-    assert told(usual() | {"lb": rotated(PLAIN["lb"], tmp_path, 70)}) == told(usual())
+    assert table_rows(usual() | {"lb": rotated(PLAIN["lb"], tmp_path, 70)}) == table_rows(usual())
 
 
 def test_rotated_files_are_given_by_commas(run: Run, tmp_path: Path) -> None:
@@ -62,14 +64,14 @@ def test_compressed_files_tell_the_same(tmp_path: Path) -> None:
     (tmp_path / "lb.pcap.gz").write_bytes(gzip.compress(PLAIN["lb"].read_bytes()))
     subprocess.run(["zstd", "-q", PLAIN["app"], "-o", tmp_path / "app.pcap.zst"], check=True)
     packed = {"lb": [tmp_path / "lb.pcap.gz"], "app": [tmp_path / "app.pcap.zst"]}
-    assert told(usual() | packed) == told(usual())
+    assert table_rows(usual() | packed) == table_rows(usual())
 
 
 def test_a_cut_file_at_one_place_loses_nothing_on_the_way(tmp_path: Path) -> None:
     """What the cut file would have had is not lost: that place did not capture any more."""
     whole = PLAIN["app"].read_bytes()
     (tmp_path / "app.pcap").write_bytes(whole[: len(whole) // 2])
-    found = told(usual() | {"app": [tmp_path / "app.pcap"]})
+    found = table_rows(usual() | {"app": [tmp_path / "app.pcap"]})
     assert found["losses"] == []
     assert {row[0] for row in found["clocks"]} == {"client", "lb", "app"}
 

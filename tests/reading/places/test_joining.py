@@ -61,8 +61,8 @@ def test_a_clock_that_is_hours_ahead_changes_no_time(tmp_path: Path) -> None:
         right = trace.fetch("SELECT place, seen_at FROM place_packets ORDER BY frame")
     with read(tmp_path, packets, [replace(one, at=one.at + 7_200 * S) for one in far]) as trace:
         moved = trace.fetch("SELECT place, seen_at FROM place_packets ORDER BY frame")
-    for (place, at), (_, told) in zip(right, moved, strict=True):
-        assert abs(told - at) <= (0 if place == "client" else 1_000_000)
+    for (place, at), (_, found_at) in zip(right, moved, strict=True):
+        assert abs(found_at - at) <= (0 if place == "client" else 1_000_000)
 
 
 def clock(number: int, offset: int) -> Clock:
@@ -82,6 +82,6 @@ def test_sides_are_swapped_where_a_place_takes_them_the_other_way_round() -> Non
         SELECT {_sides(("rows.*_ip", "rows.mss_*"), "turned")}
         FROM (VALUES (true, 'c', 's', 1, 2), (false, 'c', 's', 1, 2))
             AS rows(turned, client_ip, server_ip, mss_client, mss_server)"""
-    told = duckdb.sql(query)
-    assert told.columns == ["client_ip", "server_ip", "mss_client", "mss_server"]
-    assert told.fetchall() == [("s", "c", 2, 1), ("c", "s", 1, 2)]
+    relation = duckdb.sql(query)
+    assert relation.columns == ["client_ip", "server_ip", "mss_client", "mss_server"]
+    assert relation.fetchall() == [("s", "c", 2, 1), ("c", "s", 1, 2)]

@@ -49,7 +49,7 @@ def test_a_dropped_packet_is_at_no_other_place(case: Path) -> None:
 @each_case
 def test_no_packet_is_faster_than_the_line(case: Path) -> None:
     truth = Truth(case)
-    for name, line in truth.said["lines"].items():
+    for name, line in truth.document["lines"].items():
         ways = [pair.way_ns for pair in truth.place_packets(*name.split("-"))]
         back_ms = line["delay_ms"] if line["back_ms"] is None else line["back_ms"]
         assert min(way for way in ways if way > 0) >= line["delay_ms"] * 1e6
@@ -89,7 +89,7 @@ def test_a_clock_put_wrong_is_put_right_again(seed: int, tmp_path: Path) -> None
     wrong = distorted(right, seed, tmp_path / "wrong")
     for place, capture in wrong.captures.items():
         clock = wrong.clocks[place]
-        clocks().restore(capture, tmp_path / "back", wrong_said(clock))
+        clocks().restore(capture, tmp_path / "back", document_of(clock))
         before, after, back = (list(records(path)) for path in (right.captures[place], capture, tmp_path / "back"))
         assert [raw for _, _, raw in before] == [raw for _, _, raw in after] == [raw for _, _, raw in back]
         for frame, ((_, true_at, _), (_, written_at, _), (_, back_at, _)) in enumerate(
@@ -101,7 +101,7 @@ def test_a_clock_put_wrong_is_put_right_again(seed: int, tmp_path: Path) -> None
             assert 0 <= true_at - back_at <= clock.resolution_ns + 1
 
 
-def wrong_said(clock: Clock) -> dict[str, object]:
+def document_of(clock: Clock) -> dict[str, object]:
     """Say of a clock what ``truth.json`` does."""
     return {
         "resolution_ns": clock.resolution_ns,
@@ -133,11 +133,11 @@ def test_a_clock_is_exact_integers(tmp_path: Path) -> None:
         steps={2 * SECOND: -SECOND},
         slews={3 * SECOND: -60_000},
     )
-    said = clocks().distort(tmp_path / "right.pcap", tmp_path / "wrong.pcap", clock)
+    document = clocks().distort(tmp_path / "right.pcap", tmp_path / "wrong.pcap", clock)
     assert [at - zero_at for _, at, _ in records(tmp_path / "wrong.pcap")] == [
         37_000_000, 1_037_040_000, 2_037_079_998, 1_037_080_000, 3_037_060_000,
     ]  # fmt: skip
-    assert [piece["frames"] for piece in said["pieces"]] == [[1, 3], [4, 4], [5, 5]]
+    assert [piece["frames"] for piece in document["pieces"]] == [[1, 3], [4, 4], [5, 5]]
     coarse = clocks().make_clock(zero_at=zero_at, resolution_ns=1_000_000)
     clocks().distort(tmp_path / "right.pcap", tmp_path / "coarse.pcap", coarse)
     assert {at % 1_000_000 for _, at, _ in records(tmp_path / "coarse.pcap")} == {0}

@@ -21,11 +21,11 @@ def read(
     places: Mapping[str, tuple[str, ...]], *, trusted: tuple[str, ...] = ()
 ) -> tuple[Tables, list[tuple[int, int]]]:
     """Give the tables, and what was said of the progress."""
-    tables, told = tables_of(), list[tuple[int, int]]()
+    tables, progress = tables_of(), list[tuple[int, int]]()
     with tables.filling():
-        options = ReadOptions(progress=lambda *done: told.append(done))
+        options = ReadOptions(progress=lambda *done: progress.append(done))
         in_places.read(tables, Source(places=places), options, Knowledge(trusted_clocks=trusted))
-    return tables, told
+    return tables, progress
 
 
 @pytest.mark.parametrize(
@@ -39,9 +39,9 @@ def read(
 def test_what_somebody_names_wrongly_is_refused(
     places: Mapping[str, tuple[str, ...]], trusted: tuple[str, ...], words: str
 ) -> None:
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as caught:
         read(places, trusted=trusted)
-    assert words in str(told.value)
+    assert words in str(caught.value)
 
 
 def test_a_file_that_cannot_be_read_is_named_whichever_place_has_it(tmp_path: Path) -> None:
@@ -52,16 +52,16 @@ def test_a_file_that_cannot_be_read_is_named_whichever_place_has_it(tmp_path: Pa
 
 
 def test_each_place_has_a_row_a_clock_and_its_share_of_the_progress() -> None:
-    tables, told = read(FILES, trusted=("lb",))
+    tables, progress = read(FILES, trusted=("lb",))
     assert tables.fetch("SELECT number, place, reference FROM places ORDER BY number") == [
         (number, place, number == 0) for number, place in enumerate(FILES)
     ]
     methods = dict(tables.fetch("SELECT DISTINCT place, method FROM clocks"))
     assert (methods["client"], methods["lb"]) == ("reference", "trusted")
     sizes = [Path(path).stat().st_size for (path,) in FILES.values()]
-    assert [size for size, _ in told] == [sum(sizes[: number + 1]) for number in range(len(sizes))]
+    assert [size for size, _ in progress] == [sum(sizes[: number + 1]) for number in range(len(sizes))]
     ((packets,),) = tables.fetch("SELECT sum(packets)::BIGINT FROM places")
-    assert told[-1][1] == packets
+    assert progress[-1][1] == packets
 
 
 def test_connections_that_several_places_saw_stand_once_with_the_places_on_their_way() -> None:

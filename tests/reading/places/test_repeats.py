@@ -48,10 +48,10 @@ def test_each_repetition_is_needless_once_wherever_it_begins(tmp_path: Path) -> 
         "server": written(tmp_path / "server.pcap", at_server(packets, talk.server)),
     }
     with conchart.read(places=places) as trace:
-        told = trace.sql(
+        rows = trace.sql(
             "SELECT kind, sender, count(*), count(DISTINCT to_frame) FROM disorders GROUP BY ALL"
         ).fetchall()
-        assert told == [("needless", "server", repeated, repeated)]
+        assert rows == [("needless", "server", repeated, repeated)]
         assert trace.sql("SELECT sum(lacking), sum(overtaken), sum(late) FROM paths").fetchall() == [
             (0, 0, 2 * repeated)
         ]
@@ -89,15 +89,15 @@ def test_a_place_says_how_many_packets_it_lacks(tmp_path: Path) -> None:
 
 def joined(packets: Sequence[Packet], talk: Talk, many: int) -> list[Packet]:
     """What a host captures that leaves it to its network card to cut segments: several of them are one."""
-    told: list[Packet] = []
+    whole: list[Packet] = []
     for one in packets:
-        last = told[-1] if told else one
+        last = whole[-1] if whole else one
         follows = one.source == talk.server == last.source and one.payload and last.payload
         if follows and last.seq + len(last.payload) == one.seq and len(last.payload) < many * 1_448:
-            told[-1] = replace(last, payload=last.payload + one.payload)
+            whole[-1] = replace(last, payload=last.payload + one.payload)
         else:
-            told.append(one)
-    return told
+            whole.append(one)
+    return whole
 
 
 def test_of_a_segment_that_was_cut_on_the_way_the_lost_pieces_are_told(tmp_path: Path) -> None:
@@ -118,10 +118,10 @@ def test_of_a_segment_that_was_cut_on_the_way_the_lost_pieces_are_told(tmp_path:
         "server": written(tmp_path / "server.pcap", at_server([*sent, *again, *packets[last + 1 :]], talk.server)),
     }
     with conchart.read(places=places) as trace:
-        told = trace.sql("""
+        rows = trace.sql("""
             SELECT seq, bytes, from_place, to_place, captured_elsewhere FROM losses WHERE bytes > 0 ORDER BY seq
         """).fetchall()
         expected = [(lost[0].seq, 1_448), (lost[1].seq, 2 * 1_448)]
-        assert told == [(seq, size, "server", "client", False) for seq, size in expected]
+        assert rows == [(seq, size, "server", "client", False) for seq, size in expected]
         sizes = trace.sql("SELECT max(bytes) FROM place_packets GROUP BY place ORDER BY place").fetchall()
         assert sizes == [(1_448,), (5 * 1_448,)]

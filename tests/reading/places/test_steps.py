@@ -48,13 +48,13 @@ class Crossings:
         gaps: Mapping[int, tuple[int, int]] | None = None,
     ) -> None:
         self._clues, self._steps, self._gaps = clues, steps or {}, gaps or {}
-        self.asked: list[Any] = []
+        self.calls: list[Any] = []
 
     def clues(self, _: int) -> Sequence[Any]:
         return self._clues
 
-    def steps(self, here: int, there: int, known: list[Any]) -> Sequence[Any]:
-        self.asked.append((here, there, known))
+    def steps(self, here: int, there: int, recognised: list[Any]) -> Sequence[Any]:
+        self.calls.append((here, there, recognised))
         return self._steps.get((here, there), ())
 
     def gap(self, part: int, frames: tuple[int, int], most: bool) -> tuple[int, int] | None:  # noqa: ARG002, FBT001
@@ -66,17 +66,17 @@ def steps_of(
     *,
     names: str = "ab",
     trusted: tuple[str, ...] = (),
-    known: dict[int, list[Step]] | None = None,
+    recognised: dict[int, list[Step]] | None = None,
 ) -> dict[int, list[Step]]:
     places: Any = [Place(number, name, None, []) for number, name in enumerate(names)]  # type: ignore[arg-type]
     anything: Any = crossings
-    return find_steps(anything, places, trusted, known or {})
+    return find_steps(anything, places, trusted, recognised or {})
 
 
 def test_a_step_between_the_frames_of_a_place_is_its_own() -> None:
     crossings = Crossings(clues=[(1, 10, 20, S)], gaps={1: (15, 5 * S)})
     assert steps_of(crossings) == {1: [(15, S)]}
-    assert crossings.asked == [(0, 1, [[], [(20, S)]])], "pairs are told what is known"
+    assert crossings.calls == [(0, 1, [[], [(20, S)]])], "pairs are told what is known"
 
 
 def test_no_less_than_nothing_passes_between_two_frames() -> None:
@@ -114,13 +114,13 @@ def test_clocks_that_are_right_were_not_set() -> None:
 
 
 def test_what_is_left_of_a_known_step_is_added_and_little_elsewhere_is_none() -> None:
-    known: dict[int, list[Step]] = {0: [(15, S)]}
+    recognised: dict[int, list[Step]] = {0: [(15, S)]}
     rest = Crossings(clues=[(0, 10, 20, 5 * MS)], gaps={0: (15, 9 * S)})
-    assert steps_of(rest, known=known) == {0: [(15, S + 5 * MS)]}
+    assert steps_of(rest, recognised=recognised) == {0: [(15, S + 5 * MS)]}
     elsewhere = Crossings(clues=[(0, 30, 40, 99 * MS)], gaps={0: (35, 9 * S)})
-    assert steps_of(elsewhere, known=known) == known
+    assert steps_of(elsewhere, recognised=recognised) == recognised
     other = Crossings(clues=[(0, 30, 40, 100 * MS)], gaps={0: (35, 9 * S)})
-    assert steps_of(other, known=known) == {0: [(15, S), (35, 100 * MS)]}
+    assert steps_of(other, recognised=recognised) == {0: [(15, S), (35, 100 * MS)]}
 
 
 def test_where_no_gap_is_known_the_first_frame_after_it_is_taken() -> None:

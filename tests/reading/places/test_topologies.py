@@ -12,7 +12,7 @@ import pytest
 
 import conchart
 from conchart import Trace
-from conchart.report.path_changes import changes as told
+from conchart.report.path_changes import changes as path_changes
 from tests.conftest import ROOT, places_of
 from tests.laws.tunnels import TUNNELS
 from tests.reading.places.truth import LINKS, records
@@ -71,9 +71,9 @@ def test_a_packet_is_one_at_each_place_however_often_it_was_captured(case: str) 
     packet_of = {
         (place, frame): core for core, of in expected.items() for place, frames in of.items() for frame in frames
     }
-    for told_places in found.values():
-        (core,) = {packet_of[place, frame] for place, frame in told_places.items()}
-        assert told_places.keys() == expected[core].keys()
+    for by_place in found.values():
+        (core,) = {packet_of[place, frame] for place, frame in by_place.items()}
+        assert by_place.keys() == expected[core].keys()
     assert len(found) == len(expected)
     assert max(len(frames) for of in expected.values() for frames in of.values()) > 1
 
@@ -81,8 +81,8 @@ def test_a_packet_is_one_at_each_place_however_often_it_was_captured(case: str) 
 @pytest.mark.parametrize("case", ["tunnel", "containers"])
 def test_clocks_are_as_far_apart_as_they_are(case: str) -> None:
     clocks = {
-        place: said["pieces"][0]
-        for place, said in json.loads((CASES / case / "truth.json").read_text())["clocks"].items()
+        place: clock["pieces"][0]
+        for place, clock in json.loads((CASES / case / "truth.json").read_text())["clocks"].items()
     }
     with read(case) as trace:
         rows = trace.sql("SELECT place, offset_ns, uncertainty_ns FROM clocks WHERE method = 'packets'").fetchall()
@@ -108,7 +108,7 @@ def test_what_travels_in_a_tunnel_is_told_of_the_place_that_saw_it_so() -> None:
             ("lb", "router", "server", None, "vxlan", sent["server"]),
             ("router", "client", "server", "vxlan", None, sent["server"]),
         ]
-        assert list(told(trace)) == [
+        assert list(path_changes(trace)) == [
             "client → router: wrapped in VXLAN",
             "lb: TLS ended (TLSv1.3 → none)",
             "lb → router: wrapped in VXLAN",

@@ -60,13 +60,13 @@ def right_of(tmp_path_factory: pytest.TempPathFactory) -> Rights:
 @pytest.fixture(scope="module")
 def timeless_of() -> Timeless:
     """Read the captures of a case with right clocks, once."""
-    known: dict[Path, dict[str, list[tuple[object, ...]]]] = {}
+    by_folder: dict[Path, dict[str, list[tuple[object, ...]]]] = {}
 
     def of(right: Truth) -> dict[str, list[tuple[object, ...]]]:
-        if right.folder not in known:
+        if right.folder not in by_folder:
             with read(right) as plain:
-                known[right.folder] = timeless(plain)
-        return known[right.folder]
+                by_folder[right.folder] = timeless(plain)
+        return by_folder[right.folder]
 
     return of
 
@@ -85,10 +85,10 @@ def test_the_true_offset_lies_inside_the_corridor_and_the_corridor_is_narrow(run
         "SELECT place, reference, from_at, to_at, offset_ns, drift_ppb, uncertainty_ns FROM clocks "
         "WHERE uncertainty_ns IS NOT NULL"
     ).fetchall()
-    told = {tuple(row[:2]) for row in rows if row[0] != row[1]}
+    pairs = {tuple(row[:2]) for row in rows if row[0] != row[1]}
     if all(any(stretches_of(run, *pair)) for pair in pairwise(run.right.captures)):
-        assert len(told) >= len(run.right.captures) - 1, "each place's clock is told"
-    for place, reference in told:
+        assert len(pairs) >= len(run.right.captures) - 1, "each place's clock is told"
+    for place, reference in pairs:
         between = f"{place} against {reference}"
         for stretch in stretches_of(run, place, reference):
             for at in stretch.instants:

@@ -90,10 +90,12 @@ class Clock:
     resolution_ns: int
 
     @classmethod
-    def read(cls, said: Mapping[str, Any]) -> Clock:
+    def read(cls, document: Mapping[str, Any]) -> Clock:
         """Read it."""
-        pieces = (Piece(**{**piece, "frames": piece["frames"] and tuple(piece["frames"])}) for piece in said["pieces"])
-        return cls(pieces=tuple(pieces), resolution_ns=said["resolution_ns"])
+        pieces = (
+            Piece(**{**piece, "frames": piece["frames"] and tuple(piece["frames"])}) for piece in document["pieces"]
+        )
+        return cls(pieces=tuple(pieces), resolution_ns=document["resolution_ns"])
 
     def reads(self, at: int) -> int:
         """Return what the clock reads at a true instant, to the nanosecond: its resolution is another matter."""
@@ -162,9 +164,9 @@ class Truth:
             clocks: The truth of their clocks; that of the folder unless told.
         """
         self.folder = folder
-        self.said = json.loads((folder / "truth.json").read_text())
-        self.captures = dict(captures or {place: folder / f"{place}.pcap" for place in self.said["places"]})
-        self.clocks = {place: Clock.read(each) for place, each in (clocks or self.said["clocks"]).items()}
+        self.document = json.loads((folder / "truth.json").read_text())
+        self.captures = dict(captures or {place: folder / f"{place}.pcap" for place in self.document["places"]})
+        self.clocks = {place: Clock.read(each) for place, each in (clocks or self.document["clocks"]).items()}
         self.drops = [json.loads(line) for line in (folder / "drops.jsonl").read_text().splitlines()]
         self.packets = {place: list(packets(path, self.clocks[place])) for place, path in self.captures.items()}
 

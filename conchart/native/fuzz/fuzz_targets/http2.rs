@@ -119,24 +119,24 @@ fn block<'a>(writer: &mut Writer, input: &mut Input<'a>, pseudo: &[(usize, &'a [
 }
 
 /// Which request and which response belong to one exchange; `None` where raw bytes may have said otherwise.
-struct Told<'a> {
+struct Expected<'a> {
     stream: u8,
     request: Fields<'a>,
     status: Option<u32>,
 }
 
-fn check(exchange: &Exchange, told: &Told<'_>) {
-    let same = |found: Option<&str>, said: Option<&[u8]>| {
+fn check(exchange: &Exchange, expected: &Expected<'_>) {
+    let same = |found: Option<&str>, sent: Option<&[u8]>| {
         // What is not text, or too long, may be told otherwise.
-        let plain = said.filter(|said| said.len() < 200 && said.iter().all(u8::is_ascii_graphic));
+        let plain = sent.filter(|sent| sent.len() < 200 && sent.iter().all(u8::is_ascii_graphic));
         if let Some(plain) = plain.filter(|plain| !plain.is_empty()) {
-            assert_eq!(found.map(str::as_bytes), Some(plain), "stream {}: {exchange:?}", told.stream);
+            assert_eq!(found.map(str::as_bytes), Some(plain), "stream {}: {exchange:?}", expected.stream);
         }
     };
-    same(exchange.method.as_deref(), told.request.get(1));
-    same(exchange.target.as_deref(), told.request.get(2));
-    same(exchange.host.as_deref(), told.request.get(0));
-    assert_eq!(exchange.status, told.status, "stream {}: {exchange:?}", told.stream);
+    same(exchange.method.as_deref(), expected.request.get(1));
+    same(exchange.target.as_deref(), expected.request.get(2));
+    same(exchange.host.as_deref(), expected.request.get(0));
+    assert_eq!(exchange.status, expected.status, "stream {}: {exchange:?}", expected.stream);
 }
 
 fuzz_target!(|bytes: &[u8]| {
@@ -145,7 +145,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut talk = Talk::default();
     let writer = || Writer { entries: VecDeque::new(), max: 4096 };
     let mut writers = BySide { client: writer(), server: writer() };
-    let mut told: Vec<Told<'_>> = Vec::new();
+    let mut expected: Vec<Expected<'_>> = Vec::new();
     let mut is_honest = how & 1 == 0;
     // After a frame that cannot be, frames are found again where a packet begins.
     let mut is_legal = true;
@@ -160,20 +160,20 @@ fuzz_target!(|bytes: &[u8]| {
         match kind(manner) {
             // A request on the next stream, or the response to one.
             0 | 1 if from == Side::Client => {
-                let stream = told.last().map_or(1, |latest| latest.stream.saturating_add(2));
+                let stream = expected.last().map_or(1, |latest| latest.stream.saturating_add(2));
                 let Some(len) = input.u8().filter(|_| stream < 253) else { break };
                 let path = input.take(usize::from(len & 63));
                 let method = if len & 64 == 0 { "GET" } else { "POST" };
                 let pseudo = [(1, method.as_bytes()), (2, path), (0, &b"h"[..])];
                 let (bytes, request) = block(&mut writers.client, &mut input, &pseudo);
                 talk.say(manner, frame(HEADERS, END_HEADERS | END_STREAM, stream, &bytes));
-                told.push(Told { stream, request, status: None });
+                expected.push(Expected { stream, request, status: None });
             }
             0 | 1 => {
                 let which = usize::from(input.u8().unwrap_or(0));
                 let status = 200 + u32::from(input.u8().unwrap_or(0) & 127) * 3;
                 let text = ["200", "204", "206", "304", "404", "500"][status as usize % 6];
-                let Some(of) = told.get_mut(which).filter(|of| of.status.is_none()) else { continue };
+                let Some(of) = expected.get_mut(which).filter(|of| of.status.is_none()) else { continue };
                 of.status = text.parse().ok();
                 let stream = of.stream;
                 let (bytes, _) = block(&mut writers.server, &mut input, &[(3, text.as_bytes())]);
@@ -241,7 +241,7 @@ fuzz_target!(|bytes: &[u8]| {
         Found::of(&talk, usize::MAX, how & 1 != 0, None)
     };
     if is_honest {
-        assert_eq!(found.exchanges.len(), told.len());
-        found.exchanges.iter().zip(&told).for_each(|(exchange, told)| check(exchange, told));
+        assert_eq!(found.exchanges.len(), expected.len());
+        found.exchanges.iter().zip(&expected).for_each(|(exchange, expected)| check(exchange, expected));
     }
 });

@@ -33,7 +33,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (Some(link), Some(longer)) = (input.u16(), input.u16()) else { return };
     let link = LinkType(link);
     let mut fragments = Fragments::default();
-    let mut kept = Vec::new();
+    let mut incomplete = Vec::new();
     bounded(16 << 20, || {
         let mut number = 0_u32;
         while let Some(frame) = input.bytes() {
@@ -44,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
                 Ok(Decoded::Tcp(segment)) => check(&segment, Some(frame)),
                 Ok(Decoded::Udp(datagram)) => check_datagram(&datagram, Some(frame)),
                 Ok(Decoded::Fragment(fragment)) => {
-                    kept.extend(fragments.expired(seen.at));
+                    incomplete.extend(fragments.expired(seen.at));
                     if let Placed::Whole(whole) = fragments.add(&fragment, seen) {
                         if let Ok(Decoded::Tcp(segment)) = whole.decode() {
                             check(&segment, None);
@@ -63,7 +63,7 @@ fuzz_target!(|bytes: &[u8]| {
                 Err(error) => drop(error.to_string()),
             }
         }
-        kept.extend(fragments.drain());
+        incomplete.extend(fragments.drain());
     });
-    assert!(kept.iter().all(|lost| lost.frames >= 1));
+    assert!(incomplete.iter().all(|lost| lost.frames >= 1));
 });

@@ -27,7 +27,7 @@ fn raw(mut input: Input<'_>, how: u8) {
 
 /// What is known to be inside.
 #[derive(Default)]
-struct Said {
+struct Expected {
     data: BySide<Vec<u8>>,
     /// Nothing but what a peer may send: it has to be found again.
     is_honest: bool,
@@ -35,7 +35,7 @@ struct Said {
 
 fn sealed(mut input: Input<'_>, without: u8, how: u8) {
     let mut talk = Talk::default();
-    let mut said = Said { is_honest: without == 0, ..Said::default() };
+    let mut expected = Expected { is_honest: without == 0, ..Expected::default() };
     let mut handshake = sealers(Epoch::Handshake);
     let mut traffic = sealers(Epoch::Traffic);
     talk.say(0x10, client_hello());
@@ -51,7 +51,7 @@ fn sealed(mut input: Input<'_>, without: u8, how: u8) {
                 let content = input.bytes().unwrap_or_default();
                 let content = &content[..content.len().min(1 << 14)];
                 let padding = usize::from(input.u8().unwrap_or(0));
-                said.data[from].extend_from_slice(content);
+                expected.data[from].extend_from_slice(content);
                 talk.say(manner, traffic[from].seal(DATA, content, padding));
             }
             // Tickets and the like; whatever they are, they are no data.
@@ -60,7 +60,7 @@ fn sealed(mut input: Input<'_>, without: u8, how: u8) {
                 // A KeyUpdate that is announced has to be made.
                 let body = if kind == 24 { &body[..body.len().min(1)] } else { body };
                 talk.say(manner, traffic[from].seal(HANDSHAKE, &message(kind, body), 0));
-                said.is_honest &= kind == 4;
+                expected.is_honest &= kind == 4;
             }
             3 => {
                 talk.say(manner, traffic[from].seal(HANDSHAKE, &message(24, &[0]), 0));
@@ -68,21 +68,21 @@ fn sealed(mut input: Input<'_>, without: u8, how: u8) {
             }
             // A record of any type, with keys of before.
             4 => {
-                said.is_honest = false;
+                expected.is_honest = false;
                 let kind = input.u8().unwrap_or(0);
                 talk.say(manner, handshake[from].seal(kind, input.bytes().unwrap_or_default(), 0));
             }
             5 => {
-                said.is_honest = false;
+                expected.is_honest = false;
                 talk.gap(manner, input.u16().unwrap_or(0).into());
             }
             6 => {
                 talk.fin(manner);
-                said.is_honest = false;
+                expected.is_honest = false;
             }
             // Anything at all; the record before may be what it goes on with.
             _ => {
-                said.is_honest = false;
+                expected.is_honest = false;
                 talk.say(manner, input.bytes().unwrap_or_default());
             }
         }
@@ -92,10 +92,10 @@ fn sealed(mut input: Input<'_>, without: u8, how: u8) {
     if !talk.is_torn {
         assert_eq!(found, Records::of(&talk, size, false, Some(keys(without))));
     }
-    if said.is_honest {
+    if expected.is_honest {
         for side in [Side::Client, Side::Server] {
             let contents = found.clear.iter().filter(|clear| clear.from == side).map(|clear| &clear.content[..]);
-            assert_eq!(contents.collect::<Vec<_>>().concat(), said.data[side]);
+            assert_eq!(contents.collect::<Vec<_>>().concat(), expected.data[side]);
         }
         assert!(found.records.is_empty(), "{:?} were not opened", found.records);
         let [handshake] = &found.handshakes[..] else { panic!("{:?}", found.handshakes) };

@@ -122,7 +122,7 @@ impl Table {
         self.columns.get(name).map_or(&[], Vec::as_slice)
     }
     /// A column that is never absent.
-    fn known(&self, name: &str) -> impl Iterator<Item = i64> {
+    fn values(&self, name: &str) -> impl Iterator<Item = i64> {
         self.column(name).iter().map(move |value| value.unwrap_or_else(|| panic!("{name} is absent")))
     }
     fn matching(&self, fits: impl Fn(&str) -> bool) -> impl Iterator<Item = (&String, i64)> {
@@ -146,7 +146,7 @@ fn check(found: &Numbers, frames: i64) {
     assert!(found.notes <= 100, "{} notes", found.notes);
     let captures = table("captures");
     assert_eq!(captures.rows, 1);
-    let one = |name: &str| captures.known(name).next().unwrap_or_default();
+    let one = |name: &str| captures.values(name).next().unwrap_or_default();
     let (packets, selected) = (one("packets"), one("selected"));
     assert_eq!(packets, selected);
     assert!(one("undecodable") + one("other") + one("duplicates") <= packets + table("packets").rows as i64);
@@ -170,7 +170,7 @@ fn check(found: &Numbers, frames: i64) {
 
     let mut streams = streams(table("connections"));
     for name in ["handshakes", "exchanges"] {
-        let (of, numbers) = (table(name).known("stream"), table(name).known("number"));
+        let (of, numbers) = (table(name).values("stream"), table(name).values("number"));
         for (stream, number) in of.zip(numbers) {
             let stream = streams.get_mut(&stream).unwrap_or_else(|| panic!("{name} of no stream {stream}"));
             let next = if name == "exchanges" { &mut stream.exchanges } else { &mut stream.handshakes };
@@ -179,8 +179,8 @@ fn check(found: &Numbers, frames: i64) {
         }
     }
     let phases = table("phases");
-    let bounds = phases.known("start_at").zip(phases.known("end_at"));
-    for ((stream, (start, end)), exchange) in phases.known("stream").zip(bounds).zip(phases.column("exchange")) {
+    let bounds = phases.values("start_at").zip(phases.values("end_at"));
+    for ((stream, (start, end)), exchange) in phases.values("stream").zip(bounds).zip(phases.column("exchange")) {
         let of = streams.get_mut(&stream).unwrap_or_else(|| panic!("a phase of no stream {stream}"));
         assert_eq!(start, of.charged, "phases of stream {stream} do not touch");
         assert!(end > start, "a phase of stream {stream} is empty");
@@ -188,7 +188,7 @@ fn check(found: &Numbers, frames: i64) {
         assert!(exchange.is_none_or(|number| number < of.exchanges), "a phase of no exchange {exchange:?}");
     }
     let messages = table("exchange_messages");
-    for (stream, exchange) in messages.known("stream").zip(messages.known("exchange")) {
+    for (stream, exchange) in messages.values("stream").zip(messages.values("exchange")) {
         let of = streams.get(&stream).unwrap_or_else(|| panic!("a message of no stream {stream}"));
         assert!(exchange < of.exchanges, "a message of no exchange {exchange}");
     }
@@ -197,11 +197,11 @@ fn check(found: &Numbers, frames: i64) {
     }
     let packets = table("packets");
     let mut latest = HashMap::new();
-    for (stream, frame) in packets.known("stream").zip(packets.known("frame")) {
+    for (stream, frame) in packets.values("stream").zip(packets.values("frame")) {
         // Those of a connection come in order; others may come first, while nobody knows yet who is its server.
         assert!(latest.insert(stream, frame) < Some(frame), "packets of stream {stream} are out of order");
     }
-    for ((stream, at), copy) in packets.known("stream").zip(packets.known("seen_at")).zip(packets.known("is_copy")) {
+    for ((stream, at), copy) in packets.values("stream").zip(packets.values("seen_at")).zip(packets.values("is_copy")) {
         let of = streams.get(&stream).unwrap_or_else(|| panic!("a packet of no stream {stream}"));
         // A clock that was set back does not take back what was charged.
         assert!(copy == 1 || at <= of.closed, "a packet of stream {stream} at {at}, after {}", of.closed);
@@ -210,15 +210,15 @@ fn check(found: &Numbers, frames: i64) {
 
 fn streams(connections: &Table) -> HashMap<i64, Stream> {
     let mut streams = HashMap::new();
-    let frames = connections.known("first_frame").zip(connections.known("last_frame"));
-    let times = connections.known("opened_at").zip(connections.known("closed_at"));
-    for ((stream, (opened, closed)), (first, last)) in connections.known("stream").zip(times).zip(frames) {
+    let frames = connections.values("first_frame").zip(connections.values("last_frame"));
+    let times = connections.values("opened_at").zip(connections.values("closed_at"));
+    for ((stream, (opened, closed)), (first, last)) in connections.values("stream").zip(times).zip(frames) {
         assert!(opened <= closed && first <= last, "stream {stream} ends before it begins");
         let new = Stream { closed, charged: opened, exchanges: 0, handshakes: 0 };
         assert!(streams.insert(stream, new).is_none(), "two connections are stream {stream}");
     }
     for name in ["syn_at", "syn_ack_at", "ack_at"] {
-        for (at, stream) in connections.column(name).iter().zip(connections.known("stream")) {
+        for (at, stream) in connections.column(name).iter().zip(connections.values("stream")) {
             assert!(at.is_none_or(|at| at <= streams[&stream].closed), "{name} of stream {stream}");
         }
     }

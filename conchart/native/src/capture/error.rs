@@ -68,7 +68,7 @@ pub struct Damage {
     /// Number of the frame that could not be read (frames are numbered from 1).
     pub frame: u64,
     /// Frames delivered before it.
-    pub kept: u64,
+    pub delivered: u64,
     /// First byte of the broken record: offset in the file, or in the uncompressed stream.
     pub offset: u64,
     /// Is `offset` in the uncompressed stream rather than in the file?
@@ -86,12 +86,14 @@ impl fmt::Display for Damage {
         let place = if self.compressed { "the uncompressed capture" } else { "the file" };
         writeln!(f, "{name}: packet {}: {problem}", grouped(self.frame))?;
         writeln!(f, "  at byte {} of {place}", grouped(self.offset))?;
-        match self.kept {
+        match self.delivered {
             0 => writeln!(f, "  There is no packet before it.")?,
             1 => writeln!(f, "  conchart used the packet before it; nothing after it can be read.")?,
-            kept => {
-                writeln!(f, "  conchart used the {} packets before it; nothing after it can be read.", grouped(kept))?
-            }
+            delivered => writeln!(
+                f,
+                "  conchart used the {} packets before it; nothing after it can be read.",
+                grouped(delivered)
+            )?,
         }
         write!(f, "  {advice}")
     }
@@ -127,7 +129,7 @@ mod tests {
         let damage = Damage {
             name: "slow.pcap".into(),
             frame: 1812,
-            kept: 1811,
+            delivered: 1811,
             offset: 1_204_224,
             compressed: false,
             problem: "the file ends inside it".into(),

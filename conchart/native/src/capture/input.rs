@@ -46,8 +46,8 @@ impl Source {
                 if kind.is_dir() {
                     return Err(io::Error::from(io::ErrorKind::IsADirectory));
                 }
-                let asked = if kind.is_file() { None } else { Some(file.try_clone()?) };
-                Ok((Box::new(file), asked))
+                let descriptor = if kind.is_file() { None } else { Some(file.try_clone()?) };
+                Ok((Box::new(file), descriptor))
             }
             Self::Stdin => Ok((Box::new(io::stdin()), None)),
         }

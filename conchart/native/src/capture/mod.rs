@@ -397,7 +397,7 @@ fn damaged(name: &str, log: &Log, packing: Packing, fault: Fault) -> CaptureErro
     CaptureError::Damaged(Box::new(Damage {
         name: name.to_owned(),
         frame: log.number + 1,
-        kept: log.frames,
+        delivered: log.frames,
         offset,
         compressed: packing != Packing::Plain,
         problem,

@@ -127,8 +127,8 @@ impl Pcapng {
 
     /// Packets that the capturing machine says it dropped; `None` when it does not say.
     pub(super) fn dropped(&self) -> Option<u64> {
-        let said = self.interfaces.iter().filter_map(|interface| interface.dropped.or(interface.dropped_between));
-        said.fold(self.dropped, |sum, dropped| Some(sum.unwrap_or(0).saturating_add(dropped)))
+        let counts = self.interfaces.iter().filter_map(|interface| interface.dropped.or(interface.dropped_between));
+        counts.fold(self.dropped, |sum, dropped| Some(sum.unwrap_or(0).saturating_add(dropped)))
     }
 
     /// Byte order of the section that the latest block stands in.
@@ -304,8 +304,8 @@ impl Pcapng {
                 dropped = Some(dropped.unwrap_or(0).saturating_add(order.u64(*count)));
             }
         }
-        let known = usize::try_from(interface).ok().and_then(|index| self.interfaces.get_mut(index));
-        if let (Some(interface), Some(dropped)) = (known, dropped) {
+        let found = usize::try_from(interface).ok().and_then(|index| self.interfaces.get_mut(index));
+        if let (Some(interface), Some(dropped)) = (found, dropped) {
             interface.dropped = Some(dropped);
         }
         Ok(())
@@ -342,8 +342,8 @@ impl Pcapng {
     #[inline]
     fn user(&mut self, number: u32) -> Result<&mut Interface, String> {
         let described = self.interfaces.len();
-        let known = usize::try_from(number).ok().and_then(|index| self.interfaces.get_mut(index));
-        let Some(interface) = known else {
+        let found = usize::try_from(number).ok().and_then(|index| self.interfaces.get_mut(index));
+        let Some(interface) = found else {
             return Err(format!("captured on interface {number}, but its section describes {described} interface(s)"));
         };
         if !interface.used {

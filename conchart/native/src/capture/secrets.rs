@@ -35,13 +35,13 @@ pub struct Gathered {
 /// How far captures were read, and what was wrong with the key logs in them.
 #[derive(Debug, Default)]
 struct Captures {
-    all: Vec<(Source, Known)>,
+    all: Vec<(Source, Extent)>,
     notes: Notes,
 }
 
 /// Which secrets of a capture are known.
 #[derive(Clone, Copy, Debug)]
-enum Known {
+enum Extent {
     /// Those before this block, which stands in a section of this byte order.
     Until(u64, Order),
     All,
@@ -71,7 +71,7 @@ impl Gathered {
             };
             note(&mut notes, &name, complaints);
         }
-        let all = captures.iter().map(|source| (source.clone(), Known::Until(0, Order::Little))).collect();
+        let all = captures.iter().map(|source| (source.clone(), Extent::Until(0, Order::Little))).collect();
         let captures = Rc::new(RefCell::new(Captures { all, notes: Notes::default() }));
         let further = Rc::clone(&captures);
         keys.search_if_needed(move |keys| further.borrow_mut().look_through(keys));
@@ -86,7 +86,7 @@ impl Gathered {
 
     /// That capture was read to its end.
     pub fn was_read(&self, capture: usize) {
-        self.captures.borrow_mut().set(capture, Known::All);
+        self.captures.borrow_mut().set(capture, Extent::All);
     }
 
     /// What was wrong with the key logs inside captures.
@@ -96,9 +96,9 @@ impl Gathered {
 }
 
 impl Captures {
-    fn set(&mut self, capture: usize, read: Known) {
-        if let Some((_, known)) = self.all.get_mut(capture) {
-            *known = read;
+    fn set(&mut self, capture: usize, read: Extent) {
+        if let Some((_, extent)) = self.all.get_mut(capture) {
+            *extent = read;
         }
     }
 
@@ -106,10 +106,10 @@ impl Captures {
     fn look_through(&mut self, keys: &Keys) {
         let Self { all, notes } = self;
         for (source, read) in all {
-            let (Source::Path(path), Known::Until(from, order)) = (&*source, *read) else { continue };
+            let (Source::Path(path), Extent::Until(from, order)) = (&*source, *read) else { continue };
             let scanned = scan(path, from, order, &mut |text| note(notes, &source.name(), keys.add(text)));
             if scanned.unwrap_or(false) {
-                *read = Known::All;
+                *read = Extent::All;
             }
         }
     }
@@ -125,12 +125,12 @@ impl Collector {
             return false;
         };
         let mut captures = captures.borrow_mut();
-        let Some((source, Known::Until(..))) = captures.all.get(*capture) else { return true };
+        let Some((source, Extent::Until(..))) = captures.all.get(*capture) else { return true };
         let name = source.name();
         if let Some(text) = text {
             note(&mut captures.notes, &name, self.keys.add(text));
         }
-        captures.set(*capture, Known::Until(end, order));
+        captures.set(*capture, Extent::Until(end, order));
         true
     }
 

@@ -14,9 +14,9 @@ use crate::capture::error::{CaptureError, Damage};
 /// All frames, the error if there was one, the facts: of a file those of a pipe.
 fn read(bytes: &[u8]) -> (Vec<Shot>, Option<Box<Damage>>, Facts) {
     let [of_file, of_pipe] = [true, false].map(|is_file| read_as(bytes, is_file));
-    let told =
+    let summary =
         |found: &(Vec<Shot>, Option<Box<Damage>>, Facts)| (found.1.as_ref().map(ToString::to_string), found.2.clone());
-    assert_eq!((&of_file.0, told(&of_file)), (&of_pipe.0, told(&of_pipe)));
+    assert_eq!((&of_file.0, summary(&of_file)), (&of_pipe.0, summary(&of_pipe)));
     of_file
 }
 
@@ -100,7 +100,7 @@ fn truncated_compression_gives_every_frame_before_the_cut() {
         let (found, damage, _) = read(cut);
         assert!(!found.is_empty() && found[..] == shots[..found.len()]);
         let damage = damage.unwrap();
-        assert!(damage.compressed && damage.kept == found.len() as u64, "{damage}");
+        assert!(damage.compressed && damage.delivered == found.len() as u64, "{damage}");
     }
 }
 
@@ -176,7 +176,7 @@ fn zeros_after_the_last_packet_are_damage_and_not_a_billion_packets() {
         let (found, damage, _) = read(&bytes);
         assert_eq!(found, shots);
         let damage = damage.unwrap();
-        assert_eq!((damage.frame, damage.kept), (11, 10));
+        assert_eq!((damage.frame, damage.delivered), (11, 10));
         assert!(damage.to_string().contains("zeros stand where its record header should be"), "{damage}");
     }
 }
@@ -314,7 +314,7 @@ fn records_that_wireshark_numbers_keep_their_numbers() {
         }
     };
     assert_eq!(numbers, [1, 3, 5, 7, 9, 10]);
-    assert_eq!((damage.frame, damage.kept), (11, 6));
+    assert_eq!((damage.frame, damage.delivered), (11, 6));
 }
 
 #[test]
@@ -435,7 +435,7 @@ proptest! {
         let (again, none, _) = read(&bytes);
         prop_assert_eq!((again.len(), none.is_none()), (shots.len(), true));
         if let Some(damage) = damage {
-            prop_assert_eq!(damage.kept, found.len() as u64);
+            prop_assert_eq!(damage.delivered, found.len() as u64);
             prop_assert!(damage.offset < cut as u64 + 1);
         }
     }

@@ -70,14 +70,14 @@ pub fn fit(points: &[Point]) -> Vec<Piece> {
     pieces.retain(|piece| cells.contains(&piece.segment));
     // Where packets went in one direction alone, the stretch ends before the next one begins.
     let mut next = i64::MAX;
-    let mut kept: Vec<Piece> = Vec::new();
+    let mut retained: Vec<Piece> = Vec::new();
     for piece in pieces.into_iter().rev() {
         if piece.uncertainty_ns.is_some() || piece.from_at < next {
             next = piece.from_at;
-            kept.push(piece);
+            retained.push(piece);
         }
     }
-    let mut pieces = kept;
+    let mut pieces = retained;
     pieces.reverse();
     for index in 1..pieces.len() {
         let next = pieces.get(index).map(|piece| piece.from_at);
@@ -102,7 +102,7 @@ fn lasting(pieces: &[Piece]) -> Vec<i64> {
         })
         .collect();
     segments.sort_unstable();
-    let mut kept: Vec<i64> = Vec::new();
+    let mut retained: Vec<i64> = Vec::new();
     for (_, _, segment) in segments {
         let cell = |segment: i64| (segment / SETS, segment % SETS);
         let (here, there) = cell(segment);
@@ -110,11 +110,11 @@ fn lasting(pieces: &[Piece]) -> Vec<i64> {
             let (other_here, other_there) = cell(*other);
             (here <= other_here && there <= other_there) || (here >= other_here && there >= other_there)
         };
-        if kept.iter().all(follows) {
-            kept.push(segment);
+        if retained.iter().all(follows) {
+            retained.push(segment);
         }
     }
-    kept
+    retained
 }
 
 fn fit_segment(points: &[Point], pieces: &mut Vec<Piece>) {
@@ -123,7 +123,7 @@ fn fit_segment(points: &[Point], pieces: &mut Vec<Piece>) {
         let last = pieces.len() + 1 == MAX_PIECES;
         let len = if last { rest.len() } else { piece_of(rest) };
         let (mine, others) = rest.split_at_checked(len.max(1)).unwrap_or((rest, &[]));
-        pieces.extend(told(mine));
+        pieces.extend(rounded_piece(mine));
         rest = others;
     }
 }
@@ -308,17 +308,17 @@ fn greatest(mut from: f64, mut to: f64, of: impl Fn(f64) -> f64) -> f64 {
 
 /// A piece as it is told.
 #[expect(clippy::cast_possible_truncation, reason = "nanoseconds, rounded; a number that is too large is the largest")]
-fn told(points: &[Point]) -> Option<Piece> {
+fn rounded_piece(points: &[Point]) -> Option<Piece> {
     let (origin, last) = (points.iter().min_by_key(|point| point.at)?, points.iter().max_by_key(|point| point.at)?);
     let since = relative(points.first()?, origin);
-    let points_known = i64::try_from(points.len()).unwrap_or(i64::MAX);
+    let count = i64::try_from(points.len()).unwrap_or(i64::MAX);
     let piece = |intercept: f64, slope: f64, uncertainty_ns| Piece {
         from_at: origin.at,
         to_at: last.at,
         offset_ns: origin.ahead_ns.saturating_add(intercept.round() as i64),
         drift_ppb: (slope * 1e9).round() as i64,
         uncertainty_ns,
-        points: points_known,
+        points: count,
         segment: origin.segment,
     };
     let length = relative(origin, last).0;
@@ -405,10 +405,10 @@ mod tests {
             prop_assert_eq!(piece.uncertainty_ns.is_some(), both);
             if let Some(uncertainty) = piece.uncertainty_ns {
                 for point in &points {
-                    let told = shown(point.at - piece.from_at, piece.offset_ns, piece.drift_ppb) - (point.at - piece.from_at);
+                    let computed = shown(point.at - piece.from_at, piece.offset_ns, piece.drift_ppb) - (point.at - piece.from_at);
                     let truth = shown(point.at, offset, ppb) - point.at;
                     // Drift over a delay: the difference is that at the other place's instant.
-                    prop_assert!((told - truth).abs() <= uncertainty + 2 + (least + 30_000_000) / 10_000, "{told} {truth} ± {uncertainty}");
+                    prop_assert!((computed - truth).abs() <= uncertainty + 2 + (least + 30_000_000) / 10_000, "{computed} {truth} ± {uncertainty}");
                 }
             }
         }

@@ -212,8 +212,8 @@ impl Found {
         if let Some(first) = same.first() {
             self.packets.extend(same.iter().map(|seen| (seen.row, first.row)));
             for seen in same {
-                if let Some(known) = self.firsts.get_mut(seen.nth as usize) {
-                    *known = first.nth;
+                if let Some(slot) = self.firsts.get_mut(seen.nth as usize) {
+                    *slot = first.nth;
                 }
             }
         }

@@ -121,10 +121,10 @@ mod tests {
     proptest! {
         #[test]
         fn each_instant_is_counted_once_by_the_first(
-            told in prop::collection::vec((0..6_i32, 0..2_i32, 0..40_i64, 0..20_i64), 0..30),
+            drawn in prop::collection::vec((0..6_i32, 0..2_i32, 0..40_i64, 0..20_i64), 0..30),
         ) {
             let mut pieces: Vec<Piece> = Vec::new();
-            for (id, wait, start_at, lasts) in told {
+            for (id, wait, start_at, lasts) in drawn {
                 let new = Piece { id, wait, start_at, end_at: start_at + lasts };
                 let apart = |old: &Piece| {
                     (old.id, old.wait) != (new.id, new.wait) || old.end_at <= new.start_at || new.end_at <= old.start_at

@@ -84,12 +84,12 @@ impl Backlog {
     /// Gaps of one side that follow each other become one; at most a handful of items each.
     fn push_gap(&mut self, from: Side, gap: Gap) {
         let mut ours = self.items.iter_mut().rev().filter_map(|p| match p {
-            Item::Gap(by, known) if *by == from => Some(known),
+            Item::Gap(by, latest) if *by == from => Some(latest),
             _ => None,
         });
-        if let Some(known) = ours.next() {
-            known.len = known.len.saturating_add(gap.len);
-            known.acked = known.acked.zip(gap.acked).map(|((first, _), (_, last))| (first, last));
+        if let Some(latest) = ours.next() {
+            latest.len = latest.len.saturating_add(gap.len);
+            latest.acked = latest.acked.zip(gap.acked).map(|((first, _), (_, last))| (first, last));
         } else {
             self.items.push(Item::Gap(from, gap));
         }

@@ -31,9 +31,9 @@ const AWAITED: [&str; 4] =
 /// Is this the type of content that comes in parts, when something happens?
 pub(super) fn is_stream(content_type: &[u8]) -> bool {
     const TYPES: [&[u8]; 2] = [b"text/event-stream", b"multipart/x-mixed-replace"];
-    let begins = |known: &&[u8]| {
-        content_type.split_at_checked(known.len()).is_some_and(|(name, rest)| {
-            name.eq_ignore_ascii_case(known) && matches!(rest.first(), None | Some(b';' | b' '))
+    let begins = |stream_type: &&[u8]| {
+        content_type.split_at_checked(stream_type.len()).is_some_and(|(name, rest)| {
+            name.eq_ignore_ascii_case(stream_type) && matches!(rest.first(), None | Some(b';' | b' '))
         })
     };
     TYPES.iter().any(begins) || content_type.ends_with(b";stream=watch")
@@ -55,7 +55,8 @@ pub(super) fn note_request(exchange: &mut Exchange, is_grpc: bool, is_awaiting: 
 /// Notes what the head of a response says. An error is no event.
 pub(super) fn note_response(exchange: &mut Exchange, is_stream: bool, head: Span) {
     let is_get = exchange.method.as_deref() == Some("GET");
-    let polled = exchange.request.last.zip(head.first).is_some_and(|(asked, told)| told.at - asked.at >= POLLED_NS);
+    let polled =
+        exchange.request.last.zip(head.first).is_some_and(|(sent, answered)| answered.at - sent.at >= POLLED_NS);
     let in_vain = is_get && polled && matches!(exchange.status, Some(204 | 304));
     let is_error = exchange.status.is_some_and(|status| status >= 400) && exchange.protocol != "grpc";
     exchange.awaits_event = (exchange.awaits_event || in_vain) && !is_error;
@@ -76,7 +77,7 @@ impl Asks {
     /// A call of gRPC.
     fn called(target: &str) -> Self {
         let method = target.rsplit('/').next().unwrap_or_default();
-        let stream = WATCHES.iter().any(|known| method.starts_with(known)) || STREAMS.contains(&method);
+        let stream = WATCHES.iter().any(|prefix| method.starts_with(prefix)) || STREAMS.contains(&method);
         Self { event: stream || WORK.contains(&method), stream }
     }
 
@@ -85,23 +86,26 @@ impl Asks {
         let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
         let is_last = |names: &[&str]| names.iter().any(|name| last.eq_ignore_ascii_case(name));
         let polled = is_last(&POLLS)
-            || AWAITED.iter().any(|known| path.ends_with(known))
+            || AWAITED.iter().any(|ending| path.ends_with(ending))
             || !is_get && is_last(&["wait"]) && path.contains("/containers/");
-        let said = Variables::of(query);
+        let variables = Variables::of(query);
         let is = |value: Option<&str>, values: &[&str]| value.is_some_and(|value| values.contains(&value));
         let is_on = |value| is(value, &["true", "1"]);
         let stream = is_get
-            && (is_on(said.watch)
-                || is_on(said.follow) && is_last(&["log", "logs"])
-                || is(said.feed, &["continuous", "eventsource"]));
-        let blocks = said.index.is_some_and(|index| !matches!(index, "" | "0")) || said.hash.is_some();
+            && (is_on(variables.watch)
+                || is_on(variables.follow) && is_last(&["log", "logs"])
+                || is(variables.feed, &["continuous", "eventsource"]));
+        let blocks = variables.index.is_some_and(|index| !matches!(index, "" | "0")) || variables.hash.is_some();
         let polls = polled
-            || is_get && (blocks && (said.wait.is_some() || is_of_consul(path)) || said.wait.is_some_and(is_time))
-            || is_get && is_on(said.wait) && path.contains("/keys/")
-            || is(said.feed, &["longpoll"])
-            || is_get && is(said.transport, &["polling", "longPolling"]) && (said.sid.is_some() || said.id.is_some())
-            || said.timeout.is_some() && path.contains("/_matrix/") && is_last(&["sync"])
-            || said.wait_time_seconds.is_some();
+            || is_get
+                && (blocks && (variables.wait.is_some() || is_of_consul(path)) || variables.wait.is_some_and(is_time))
+            || is_get && is_on(variables.wait) && path.contains("/keys/")
+            || is(variables.feed, &["longpoll"])
+            || is_get
+                && is(variables.transport, &["polling", "longPolling"])
+                && (variables.sid.is_some() || variables.id.is_some())
+            || variables.timeout.is_some() && path.contains("/_matrix/") && is_last(&["sync"])
+            || variables.wait_time_seconds.is_some();
         Self { event: polls || stream, stream }
     }
 }
@@ -124,26 +128,26 @@ struct Variables<'a> {
 
 impl<'a> Variables<'a> {
     fn of(query: &'a str) -> Self {
-        let mut told = Self::default();
+        let mut variables = Self::default();
         for variable in query.split('&') {
             let (name, value) = variable.split_once('=').unwrap_or((variable, ""));
-            let known = match name {
-                "watch" => &mut told.watch,
-                "follow" => &mut told.follow,
-                "feed" => &mut told.feed,
-                "index" => &mut told.index,
-                "hash" => &mut told.hash,
-                "wait" => &mut told.wait,
-                "transport" => &mut told.transport,
-                "sid" => &mut told.sid,
-                "id" => &mut told.id,
-                "timeout" => &mut told.timeout,
-                "WaitTimeSeconds" => &mut told.wait_time_seconds,
+            let slot = match name {
+                "watch" => &mut variables.watch,
+                "follow" => &mut variables.follow,
+                "feed" => &mut variables.feed,
+                "index" => &mut variables.index,
+                "hash" => &mut variables.hash,
+                "wait" => &mut variables.wait,
+                "transport" => &mut variables.transport,
+                "sid" => &mut variables.sid,
+                "id" => &mut variables.id,
+                "timeout" => &mut variables.timeout,
+                "WaitTimeSeconds" => &mut variables.wait_time_seconds,
                 _ => continue,
             };
-            known.get_or_insert(value);
+            slot.get_or_insert(value);
         }
-        told
+        variables
     }
 }
 
@@ -221,8 +225,8 @@ mod tests {
 
     #[test]
     fn fields_say_that_it_comes_when_something_happens() {
-        let known = ["text/event-stream", "Text/Event-Stream;charset=utf-8", "multipart/x-mixed-replace; boundary=a"];
-        assert!(known.iter().all(|known| is_stream(known.as_bytes())));
+        let streams = ["text/event-stream", "Text/Event-Stream;charset=utf-8", "multipart/x-mixed-replace; boundary=a"];
+        assert!(streams.iter().all(|stream| is_stream(stream.as_bytes())));
         assert!(is_stream(b"application/vnd.kubernetes.protobuf;stream=watch"));
         assert!(is_awaiting(b"AmazonSQS.ReceiveMessage") && !is_awaiting(b"AmazonSQS.SendMessage"));
         let others = ["text/event-streams", "text/plain", "", "multipart/form-data"];

@@ -43,7 +43,7 @@ pub(super) enum Read<M> {
     /// So many bytes of the message are needed. Its length, where that is known by now.
     More { wanted: usize, len: Option<usize> },
     /// All that matters, and the length of the message.
-    Known(M, usize),
+    Parsed(M, usize),
     /// It is no message.
     Wrong,
 }
@@ -95,7 +95,7 @@ pub(super) enum Missed<M> {
 /// One direction.
 pub(super) struct Framed<M> {
     /// The beginning of the message under way, where it came in pieces.
-    kept: Vec<u8>,
+    buffer: Vec<u8>,
     /// So many bytes of it are to be kept, as far as is known.
     wanted: usize,
     /// What it says, once that is known, and its length.
@@ -118,7 +118,7 @@ impl<M: Message> Framed<M> {
     /// Before a message.
     fn between(trail: Trail, latest: Option<Moment>) -> Self {
         Self {
-            kept: Vec::new(),
+            buffer: Vec::new(),
             wanted: M::FIRST,
             message: None,
             len: None,
@@ -195,7 +195,7 @@ impl<M: Message> Framed<M> {
 
     /// Reads the beginning of the message, which goes on with `bytes`; gives how many of them are part of it.
     fn begin(&mut self, bytes: &[u8], context: M::Context) -> Result<usize, Wrong> {
-        let had = self.kept.len();
+        let had = self.buffer.len();
         if had == 0 {
             while let Some(beginning) = bytes.get(..self.wanted) {
                 if self.understand(M::read(beginning, false, context), beginning.len())? {
@@ -204,10 +204,10 @@ impl<M: Message> Framed<M> {
             }
         }
         let room = self.wanted.saturating_sub(had).min(bytes.len());
-        self.kept.extend(bytes.iter().take(room));
-        if had > 0 && self.kept.len() >= self.wanted {
-            let read = M::read(&self.kept, false, context);
-            self.understand(read, self.kept.len())?;
+        self.buffer.extend(bytes.iter().take(room));
+        if had > 0 && self.buffer.len() >= self.wanted {
+            let read = M::read(&self.buffer, false, context);
+            self.understand(read, self.buffer.len())?;
         }
         Ok(room)
     }
@@ -215,7 +215,7 @@ impl<M: Message> Framed<M> {
     /// Is all known that matters?
     fn understand(&mut self, read: Read<M>, had: usize) -> Result<bool, Wrong> {
         match read {
-            Read::Known(message, len) if len >= had => {
+            Read::Parsed(message, len) if len >= had => {
                 (self.message, self.len) = (Some(message), Some(len));
                 Ok(true)
             }
@@ -230,7 +230,7 @@ impl<M: Message> Framed<M> {
     /// No more of the beginning comes than is kept: does that tell what the message says?
     fn settle(&mut self, context: M::Context) -> bool {
         if self.message.is_none()
-            && let Read::Known(message, len) = M::read(&self.kept, true, context)
+            && let Read::Parsed(message, len) = M::read(&self.buffer, true, context)
         {
             (self.message, self.len) = (Some(message), Some(len));
         }
@@ -285,8 +285,8 @@ impl<M: Message> Framed<M> {
     }
 
     fn over(&mut self, done: bool) -> Option<Whole<M>> {
-        if self.kept.capacity() > 0 {
-            self.kept = Vec::new();
+        if self.buffer.capacity() > 0 {
+            self.buffer = Vec::new();
         }
         (self.wanted, self.len, self.passed) = (M::FIRST, None, 0);
         let span = Span { done, ..std::mem::take(&mut self.span) };
@@ -294,12 +294,12 @@ impl<M: Message> Framed<M> {
     }
 
     /// Bytes that are kept of the beginning of the message under way.
-    pub fn kept(&self) -> &[u8] {
-        &self.kept
+    pub fn buffered(&self) -> &[u8] {
+        &self.buffer
     }
 
     #[cfg(test)]
     pub fn held(&self) -> usize {
-        self.kept.capacity()
+        self.buffer.capacity()
     }
 }

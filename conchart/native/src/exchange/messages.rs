@@ -83,7 +83,7 @@ impl<P: Protocol> Messages<P> {
     /// The first `had` bytes of what turned out to be no message, which came before this chunk.
     fn early(&self, from: Side, had: usize, chunk: Chunk<'_>) -> Option<Backlog> {
         let stream = &self.streams[from];
-        let (bytes, seen) = (stream.kept().get(..had).filter(|kept| !kept.is_empty())?, stream.pending()?);
+        let (bytes, seen) = (stream.buffered().get(..had).filter(|buffered| !buffered.is_empty())?, stream.pending()?);
         let mut early = Backlog::new(had);
         let offset = chunk.offset.saturating_sub(had as u64);
         early.push(Event::Data(from, Chunk { bytes, offset, seen, cut: 0, acked: chunk.acked }));
@@ -128,7 +128,7 @@ impl<P: Protocol> Reader for Messages<P> {
             self.streams[from].go_on(chunk.seen);
         }
         // Where the message under way begins in this chunk, and what is kept of it from chunks before.
-        let (mut rest, mut begun, mut had) = (chunk, chunk, self.streams[from].kept().len());
+        let (mut rest, mut begun, mut had) = (chunk, chunk, self.streams[from].buffered().len());
         while !rest.bytes.is_empty() && !self.streams[from].is_out_of_step() {
             if self.streams[from].is_between() {
                 (begun, had) = (rest, 0);

@@ -148,7 +148,7 @@ impl DnsOver {
 
 /// A question of DNS, and what came of it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Asked {
+pub struct DnsQuestion {
     /// QTYPE.
     pub kind: Cow<'static, str>,
     /// QNAME.
@@ -202,8 +202,8 @@ impl Goaway {
     ];
 
     fn new(from: Side, code: u32, text: &[u8], seen: Moment, pings: u64) -> Self {
-        let known = usize::try_from(code).ok().and_then(|code| Self::CODES.get(code));
-        let code = known.map_or_else(|| format!("{code:#x}").into(), |&name| name.into());
+        let found = usize::try_from(code).ok().and_then(|code| Self::CODES.get(code));
+        let code = found.map_or_else(|| format!("{code:#x}").into(), |&name| name.into());
         let text = String::from_utf8_lossy(text.get(..128).unwrap_or(text)).into();
         Self { from, code, text, seen, pings }
     }
@@ -229,7 +229,7 @@ pub struct Exchange {
     /// Where it asks a question of DNS: what carries that.
     pub dns_over: Option<DnsOver>,
     /// The question, where the request is one of HTTP.
-    pub asked: Option<Box<Asked>>,
+    pub dns_question: Option<Box<DnsQuestion>>,
     /// The product that each end says it is.
     pub user_agent: Option<Box<str>>,
     pub server_software: Option<Box<str>>,

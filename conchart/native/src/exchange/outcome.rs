@@ -109,9 +109,9 @@ impl Exchange {
         let Some(opened) = self.opened() else { return };
         // Bytes that nobody saw may have been the rest, or all, of the response.
         let may_lack = self.response.revealed.is_some() || self.inferred && self.confidence <= GUESSED;
-        if let Some(told) = self.outcome {
-            let is_guess = may_lack && matches!(told, Outcome::Cut | Outcome::Unanswered);
-            self.outcome = Some(if is_guess { Outcome::Unknown } else { told });
+        if let Some(outcome) = self.outcome {
+            let is_guess = may_lack && matches!(outcome, Outcome::Cut | Outcome::Unanswered);
+            self.outcome = Some(if is_guess { Outcome::Unknown } else { outcome });
             self.ended_by = self.ended.filter(|_| !is_guess).map(|ended| Ender::Side(ended.sender()));
             return;
         }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     /// A request that is sent from 100 to 110 ms.
-    fn asked(response: Span) -> Exchange {
+    fn with_response(response: Span) -> Exchange {
         Exchange { request: span(100, 110, CLIENT, true), response, confidence: 1.0, ..Exchange::default() }
     }
 
@@ -194,54 +194,54 @@ mod tests {
     fn a_complete_response_is_an_answer_whoever_closes_after_it() {
         let whole = span(200, 300, SERVER, true);
         for ends in [fins(None, None), fins(Some(400), Some(410)), fins(None, Some(300)), rst(301, CLIENT)] {
-            assert_eq!(fate(asked(whole), &ends), ("answered", None, None));
+            assert_eq!(fate(with_response(whole), &ends), ("answered", None, None));
         }
         // A half-close goes with the request.
-        assert_eq!(fate(asked(whole), &fins(Some(111), None)), ("answered", None, None));
+        assert_eq!(fate(with_response(whole), &fins(Some(111), None)), ("answered", None, None));
     }
 
     #[test]
     fn whoever_ends_first_before_the_response_is_complete_has_ended_it() {
         let (nothing, part) = (Span::default(), span(200, 300, SERVER, false));
-        assert_eq!(fate(asked(nothing), &fins(None, Some(500))), ("unanswered", Some("server"), Some(500)));
-        assert_eq!(fate(asked(nothing), &rst(120, SERVER)), ("unanswered", Some("server"), Some(120)));
-        assert_eq!(fate(asked(nothing), &fins(Some(400), Some(500))), ("abandoned", Some("client"), Some(400)));
-        assert_eq!(fate(asked(part), &fins(Some(501), Some(500))), ("cut", Some("server"), Some(500)));
-        assert_eq!(fate(asked(part), &rst(400, CLIENT)), ("abandoned", Some("client"), Some(400)));
+        assert_eq!(fate(with_response(nothing), &fins(None, Some(500))), ("unanswered", Some("server"), Some(500)));
+        assert_eq!(fate(with_response(nothing), &rst(120, SERVER)), ("unanswered", Some("server"), Some(120)));
+        assert_eq!(fate(with_response(nothing), &fins(Some(400), Some(500))), ("abandoned", Some("client"), Some(400)));
+        assert_eq!(fate(with_response(part), &fins(Some(501), Some(500))), ("cut", Some("server"), Some(500)));
+        assert_eq!(fate(with_response(part), &rst(400, CLIENT)), ("abandoned", Some("client"), Some(400)));
         // Whatever arrives later.
-        assert_eq!(fate(asked(span(500, 600, SERVER, true)), &fins(Some(400), None)).0, "abandoned");
-        assert_eq!(fate(asked(nothing), &fins(None, None)), ("unknown", None, None));
+        assert_eq!(fate(with_response(span(500, 600, SERVER, true)), &fins(Some(400), None)).0, "abandoned");
+        assert_eq!(fate(with_response(nothing), &fins(None, None)), ("unknown", None, None));
     }
 
     #[test]
     fn a_client_that_closes_behind_its_last_words_inside_tls_waits_for_nothing() {
-        let sealed = Exchange { protocol: "tls", inferred: true, ..asked(Span::default()) };
+        let sealed = Exchange { protocol: "tls", inferred: true, ..with_response(Span::default()) };
         assert_eq!(fate(sealed.clone(), &fins(Some(111), Some(150))), ("abandoned", Some("client"), Some(111)));
         assert_eq!(fate(sealed, &fins(Some(160), Some(150))).0, "unanswered");
-        assert_eq!(fate(asked(Span::default()), &fins(Some(111), Some(150))).0, "unanswered");
+        assert_eq!(fate(with_response(Span::default()), &fins(Some(111), Some(150))).0, "unanswered");
     }
 
     #[test]
     fn a_server_that_had_closed_before_answers_nothing() {
         let late = Ends { rst: Some(moment(130, SERVER)), ..fins(Some(140), Some(90)) };
-        assert_eq!(fate(asked(Span::default()), &late), ("unanswered", Some("server"), Some(130)));
-        let (outcome, _, ended) = fate(asked(Span::default()), &fins(Some(140), Some(90)));
+        assert_eq!(fate(with_response(Span::default()), &late), ("unanswered", Some("server"), Some(130)));
+        let (outcome, _, ended) = fate(with_response(Span::default()), &fins(Some(140), Some(90)));
         assert_eq!((outcome, ended), ("unanswered", Some(100)));
     }
 
     #[test]
     fn a_reset_of_somebody_else_is_the_paths() {
         let ends = Ends { is_foreign: true, ..rst(120, SERVER) };
-        assert_eq!(fate(asked(Span::default()), &ends), ("unanswered", Some("path"), Some(120)));
+        assert_eq!(fate(with_response(Span::default()), &ends), ("unanswered", Some("path"), Some(120)));
         // The server's own answer comes too late, unless it had begun before.
-        assert_eq!(fate(asked(span(200, 300, SERVER, true)), &ends), ("unanswered", Some("path"), Some(120)));
+        assert_eq!(fate(with_response(span(200, 300, SERVER, true)), &ends), ("unanswered", Some("path"), Some(120)));
         let ends = Ends { is_foreign: true, ..rst(250, SERVER) };
-        assert_eq!(fate(asked(span(200, 240, SERVER, true)), &ends), ("answered", None, None));
+        assert_eq!(fate(with_response(span(200, 240, SERVER, true)), &ends), ("answered", None, None));
     }
 
     #[test]
     fn where_bytes_are_missing_the_rest_may_have_come() {
-        let mut exchange = asked(span(200, 300, SERVER, false));
+        let mut exchange = with_response(span(200, 300, SERVER, false));
         exchange.doubt(GUESSED);
         assert_eq!(fate(exchange, &fins(None, Some(500))), ("unknown", None, None));
     }
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_datagram_is_unanswered_after_a_long_silence() {
         let until = |ms: i64| Ends { silent_until: Some(ms * 1_000_000), ..Ends::default() };
-        assert_eq!(fate(asked(Span::default()), &until(5_099)), ("unknown", None, None));
-        assert_eq!(fate(asked(Span::default()), &until(5_100)), ("unanswered", None, None));
+        assert_eq!(fate(with_response(Span::default()), &until(5_099)), ("unknown", None, None));
+        assert_eq!(fate(with_response(Span::default()), &until(5_100)), ("unanswered", None, None));
     }
 }

@@ -66,20 +66,20 @@ impl Field {
             21 => &[("x-cloud-trace-context", Self::Id("x-cloud-trace-context", up_to_slash))],
             _ => &[],
         };
-        candidates.iter().find(|(known, _)| name.eq_ignore_ascii_case(known.as_bytes())).map(|(_, field)| *field)
+        candidates.iter().find(|(header, _)| name.eq_ignore_ascii_case(header.as_bytes())).map(|(_, field)| *field)
     }
 }
 
 impl Provenance {
     /// Takes in a header field, if it says something of the way.
     #[inline]
-    pub(super) fn note(known: &mut Option<Box<Self>>, name: &[u8], value: &[u8]) {
+    pub(super) fn note(provenance: &mut Option<Box<Self>>, name: &[u8], value: &[u8]) {
         if let Some(field) = Field::of(name) {
-            Self::take(known, field, value);
+            Self::take(provenance, field, value);
         }
     }
 
-    fn take(known: &mut Option<Box<Self>>, field: Field, value: &[u8]) {
+    fn take(slot: &mut Option<Box<Self>>, field: Field, value: &[u8]) {
         let value = value.trim_ascii();
         let whole = value;
         let taken = match field {
@@ -87,7 +87,7 @@ impl Provenance {
             Field::For(_) | Field::Via | Field::AltSvc => Some(value),
         };
         let Some(value) = taken.filter(|value| !value.is_empty()) else { return };
-        let provenance = known.get_or_insert_default();
+        let provenance = slot.get_or_insert_default();
         if let (Field::Id("traceparent", _), None) = (field, &provenance.parent_span) {
             provenance.parent_span = parent_id(whole).map(|id| text(id, MAX_ID).to_ascii_lowercase());
         }
@@ -113,8 +113,8 @@ impl Provenance {
 
     fn add_forwarded(&mut self, field: ClientField, value: &[u8]) {
         match &mut self.forwarded_for {
-            Some((known, _)) if *known > field => {}
-            Some((known, list)) if *known == field => add_forwarded(list, field, value),
+            Some((present, _)) if *present > field => {}
+            Some((present, list)) if *present == field => add_forwarded(list, field, value),
             weaker => {
                 let mut list = String::new();
                 add_forwarded(&mut list, field, value);
@@ -232,27 +232,27 @@ mod tests {
     use proptest::prelude::*;
 
     fn read(fields: &[(&str, &str)]) -> Option<Box<Provenance>> {
-        let mut known = None;
-        fields.iter().for_each(|(name, value)| Provenance::note(&mut known, name.as_bytes(), value.as_bytes()));
-        known
+        let mut provenance = None;
+        fields.iter().for_each(|(name, value)| Provenance::note(&mut provenance, name.as_bytes(), value.as_bytes()));
+        provenance
     }
 
     #[test]
     fn the_span_that_asked_is_the_first_traceparents() {
         let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
-        let asked = |parents: &[&str]| {
+        let parent_span = |parents: &[&str]| {
             let values: Vec<String> = parents.iter().map(|parent| format!("00-{trace}-{parent}")).collect();
             let fields: Vec<(&str, &str)> = values.iter().map(|value| ("traceparent", value.as_str())).collect();
             read(&fields).and_then(|way| way.parent_span)
         };
-        assert_eq!(asked(&["00f067aa0ba902B7-01", "1111111111111111-01"]).as_deref(), Some("00f067aa0ba902b7"));
-        assert_eq!(asked(&["00f067aa0ba902b-01"]), None);
-        assert_eq!(asked(&["00f067aa0ba902zz-01"]), None);
+        assert_eq!(parent_span(&["00f067aa0ba902B7-01", "1111111111111111-01"]).as_deref(), Some("00f067aa0ba902b7"));
+        assert_eq!(parent_span(&["00f067aa0ba902b-01"]), None);
+        assert_eq!(parent_span(&["00f067aa0ba902zz-01"]), None);
     }
 
     #[test]
     fn of_identifiers_the_part_that_every_hop_keeps_is_taken() {
-        for (name, value, kept) in [
+        for (name, value, id) in [
             (
                 "Traceparent",
                 "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
@@ -272,8 +272,8 @@ mod tests {
             ("X-Cloud-Trace-Context", "105445aa7843bc8bf206b12000100000/1;o=1", "105445aa7843bc8bf206b12000100000"),
             ("CF-RAY", "230b030023ae2822-SJC", "230b030023ae2822-SJC"),
         ] {
-            let id = format!("{}:{kept}", name.to_ascii_lowercase());
-            assert_eq!(read(&[(name, value)]).unwrap().ids, [id]);
+            let expected = format!("{}:{id}", name.to_ascii_lowercase());
+            assert_eq!(read(&[(name, value)]).unwrap().ids, [expected]);
         }
     }
 
@@ -296,12 +296,12 @@ mod tests {
             ("Forwarded", "for=\"[2001:db8::1]:4711\";proto=https, For=10.0.0.2"),
             ("X-Forwarded-For", "10.0.0.3"),
         );
-        let told = |fields: &[(&str, &str)]| read(fields).and_then(|found| found.forwarded_for().map(str::to_owned));
-        assert_eq!(told(&[real]).as_deref(), Some("10.0.0.9"));
-        assert_eq!(told(&[forwarded, real]).as_deref(), Some("[2001:db8::1]:4711, 10.0.0.2"));
-        assert_eq!(told(&[list, forwarded, real]).as_deref(), Some("10.0.0.3"));
-        assert_eq!(told(&[forwarded, list, ("x-forwarded-for", "10.0.0.4")]).as_deref(), Some("10.0.0.3, 10.0.0.4"));
-        assert_eq!(told(&[("Forwarded", "proto=https"), real]).as_deref(), Some("10.0.0.9"));
+        let client = |fields: &[(&str, &str)]| read(fields).and_then(|found| found.forwarded_for().map(str::to_owned));
+        assert_eq!(client(&[real]).as_deref(), Some("10.0.0.9"));
+        assert_eq!(client(&[forwarded, real]).as_deref(), Some("[2001:db8::1]:4711, 10.0.0.2"));
+        assert_eq!(client(&[list, forwarded, real]).as_deref(), Some("10.0.0.3"));
+        assert_eq!(client(&[forwarded, list, ("x-forwarded-for", "10.0.0.4")]).as_deref(), Some("10.0.0.3, 10.0.0.4"));
+        assert_eq!(client(&[("Forwarded", "proto=https"), real]).as_deref(), Some("10.0.0.9"));
     }
 
     #[test]
@@ -317,9 +317,9 @@ mod tests {
 
     #[test]
     fn the_response_says_where_else_the_service_is() {
-        let told =
+        let fields =
             [("Alt-Svc", "h3=\":443\"; ma=86400, h3-29=\"a,\\\"b:443\""), ("alt-svc", "h2=\"alt.example:8000\"")];
-        let response = read(&told);
+        let response = read(&fields);
         let both = Provenance::joined(read(&[("alt-svc", "clear"), ("via", "1.1 a")]), response).unwrap();
         assert_eq!(both.alternatives, ["h3=\":443\"; ma=86400", "h3-29=\"a,\\\"b:443\"", "h2=\"alt.example:8000\""]);
         assert_eq!(both.via.as_deref(), Some("1.1 a"));
@@ -337,15 +337,16 @@ mod tests {
                 0..40,
             ),
         ) {
-            let mut known = None;
-            fields.iter().for_each(|(name, value)| Provenance::note(&mut known, name.as_bytes(), value));
-            if let Some(known) = known {
-                prop_assert!(known.alternatives.len() <= MAX_ALTERNATIVES);
-                prop_assert!(known.alternatives.iter().all(|alternative| alternative.len() <= 3 * MAX_ID));
+            let mut provenance = None;
+            fields.iter().for_each(|(name, value)| Provenance::note(&mut provenance, name.as_bytes(), value));
+            if let Some(provenance) = provenance {
+                prop_assert!(provenance.alternatives.len() <= MAX_ALTERNATIVES);
+                prop_assert!(provenance.alternatives.iter().all(|alternative| alternative.len() <= 3 * MAX_ID));
                 // A byte that is no UTF-8 becomes a mark of three.
-                prop_assert!(known.ids.len() <= MAX_IDS && known.ids.iter().all(|id| id.len() <= 3 * MAX_ID + 32));
-                prop_assert!(known.via.iter().all(|via| via.len() <= 3 * MAX_LIST + 2));
-                prop_assert!(known.forwarded_for().iter().all(|list| list.len() <= 3 * MAX_LIST + 2));
+                prop_assert!(provenance.ids.len() <= MAX_IDS);
+                prop_assert!(provenance.ids.iter().all(|id| id.len() <= 3 * MAX_ID + 32));
+                prop_assert!(provenance.via.iter().all(|via| via.len() <= 3 * MAX_LIST + 2));
+                prop_assert!(provenance.forwarded_for().iter().all(|list| list.len() <= 3 * MAX_LIST + 2));
             }
         }
     }

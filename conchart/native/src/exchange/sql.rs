@@ -52,9 +52,9 @@ impl Dialect {
     }
 }
 
-/// What a statement asks.
+/// A statement, and the trace context in it.
 #[derive(Debug, Default, Eq, PartialEq)]
-pub(super) struct Asked {
+pub(super) struct TracedStatement {
     pub statement: Statement,
     /// The trace context in a comment, as sent.
     pub traceparent: Option<String>,
@@ -68,7 +68,7 @@ struct Shape {
 }
 
 /// Reads a statement, of which as much is told as is wanted; `cut`: it goes on.
-pub(super) fn read(statement: &[u8], cut: bool, dialect: Dialect, wanted: Statements) -> Asked {
+pub(super) fn read(statement: &[u8], cut: bool, dialect: Dialect, wanted: Statements) -> TracedStatement {
     let Shape { text, traceparent } = shape(statement, cut, dialect);
     let shape = Some(text.into_boxed_str());
     let statement = match wanted {
@@ -79,7 +79,7 @@ pub(super) fn read(statement: &[u8], cut: bool, dialect: Dialect, wanted: Statem
         }
         Statements::Shape | Statements::Full => Statement::named(shape),
     };
-    Asked { statement, traceparent }
+    TracedStatement { statement, traceparent }
 }
 
 fn may_have_password(statement: &[u8]) -> bool {
@@ -89,9 +89,9 @@ fn may_have_password(statement: &[u8]) -> bool {
 
 /// The text as it was sent, `…` where it is cut.
 fn whole(statement: &[u8], cut: bool) -> Box<str> {
-    let kept = statement.get(..MAX_TEXT).unwrap_or(statement);
-    let mut text = String::from_utf8_lossy(kept).into_owned();
-    if cut || kept.len() < statement.len() {
+    let beginning = statement.get(..MAX_TEXT).unwrap_or(statement);
+    let mut text = String::from_utf8_lossy(beginning).into_owned();
+    if cut || beginning.len() < statement.len() {
         // A character of several bytes may be cut.
         let end = text.trim_end_matches('\u{fffd}').len();
         text.truncate(end);
@@ -412,7 +412,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn told(statement: &str) -> String {
+    fn shape_text(statement: &str) -> String {
         shape(statement.as_bytes(), false, Dialect::PostgreSql).text
     }
 
@@ -436,13 +436,13 @@ mod tests {
             ("SELECT 'unterminated", "SELECT ?"),
             ("", ""),
         ] {
-            assert_eq!(told(statement), expected, "{statement}");
+            assert_eq!(shape_text(statement), expected, "{statement}");
         }
     }
 
     #[test]
     fn mysql_quotes_texts_and_names_in_its_own_way() {
-        let told = |statement: &str, escapes| shape(statement.as_bytes(), false, Dialect::MySql { escapes }).text;
+        let of_mysql = |statement: &str, escapes| shape(statement.as_bytes(), false, Dialect::MySql { escapes }).text;
         for (statement, expected) in [
             ("select * from `it's` where a=\"secret\" # 'why", "select * from `it's` where a = ?"),
             ("SELECT 'it\\'s', \"a\"\"b\", x'00', _utf8'x' FROM t -- c", "SELECT ?, ..., _utf8 ? FROM t"),
@@ -455,15 +455,15 @@ mod tests {
             ("SELECT a FROM t WHERE b IN (?,?) LIMIT ?", "SELECT a FROM t WHERE b IN (?, ...) LIMIT ?"),
             ("SELECT @@version_comment limit 1", "SELECT @@version_comment limit ?"),
         ] {
-            assert_eq!(told(statement, true), expected, "{statement}");
+            assert_eq!(of_mysql(statement, true), expected, "{statement}");
         }
         let backslash = "SELECT a FROM t WHERE b = 'x\\' AND c = 'secret'";
-        assert_eq!(told(backslash, false), "SELECT a FROM t WHERE b = ? AND c = ?");
+        assert_eq!(of_mysql(backslash, false), "SELECT a FROM t WHERE b = ? AND c = ?");
     }
 
     #[test]
     fn what_differs_in_values_has_one_shape() {
-        assert_eq!(told("SELECT * FROM t WHERE a=$1"), told("SELECT  *\nFROM t WHERE a = 'x'"));
+        assert_eq!(shape_text("SELECT * FROM t WHERE a=$1"), shape_text("SELECT  *\nFROM t WHERE a = 'x'"));
     }
 
     #[test]
@@ -482,12 +482,12 @@ mod tests {
 
     #[test]
     fn a_whole_statement_is_told_as_it_was_sent_with_its_shape_beside_it() {
-        let told = whole_text(b"SELECT *\n  FROM t -- all\n WHERE id = 42", false, Dialect::PostgreSql);
-        assert_eq!(told.target.as_deref(), Some("SELECT *\n  FROM t -- all\n WHERE id = 42"));
-        assert_eq!(told.shape.as_deref(), Some("SELECT * FROM t WHERE id = ?"));
+        let found = whole_text(b"SELECT *\n  FROM t -- all\n WHERE id = 42", false, Dialect::PostgreSql);
+        assert_eq!(found.target.as_deref(), Some("SELECT *\n  FROM t -- all\n WHERE id = 42"));
+        assert_eq!(found.shape.as_deref(), Some("SELECT * FROM t WHERE id = ?"));
         // What is its own shape needs none.
-        let told = whole_text(b"SELECT now()", false, Dialect::PostgreSql);
-        assert_eq!((told.target.as_deref(), told.shape), (Some("SELECT now()"), None));
+        let found = whole_text(b"SELECT now()", false, Dialect::PostgreSql);
+        assert_eq!((found.target.as_deref(), found.shape), (Some("SELECT now()"), None));
     }
 
     #[test]
@@ -510,19 +510,19 @@ mod tests {
             ("CHANGE MASTER TO MASTER_PASSWORD='hunter2'", mysql),
             ("UPDATE users SET name = 'me', passwd = 'hunter2' WHERE id = 7", mysql),
         ] {
-            let told = whole_text(statement.as_bytes(), false, dialect);
-            assert_eq!(told, read(statement.as_bytes(), false, dialect, Statements::Shape).statement, "{statement}");
-            assert!(!format!("{told:?}").contains("hunter2"), "{told:?}");
+            let found = whole_text(statement.as_bytes(), false, dialect);
+            assert_eq!(found, read(statement.as_bytes(), false, dialect, Statements::Shape).statement, "{statement}");
+            assert!(!format!("{found:?}").contains("hunter2"), "{found:?}");
         }
     }
 
     #[test]
     fn a_huge_statement_is_cut_between_characters() {
         let huge = "SELECT 'äöü', ".repeat(100_000);
-        let told = whole_text(huge.as_bytes(), false, Dialect::PostgreSql);
-        let text = told.target.unwrap();
+        let found = whole_text(huge.as_bytes(), false, Dialect::PostgreSql);
+        let text = found.target.unwrap();
         assert!(text.len() <= MAX_TEXT + '…'.len_utf8() && text.ends_with('…') && !text.contains('\u{fffd}'));
-        assert!(told.shape.unwrap().len() <= MAX_SHAPE + 20);
+        assert!(found.shape.unwrap().len() <= MAX_SHAPE + 20);
         assert_eq!(whole_text(b"SELECT \xc3", true, Dialect::PostgreSql).target.as_deref(), Some("SELECT …"));
     }
 
@@ -530,8 +530,8 @@ mod tests {
     fn of_a_statement_that_is_not_to_be_told_only_its_trace_is_kept() {
         let context = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         let commented = format!("SELECT 1 /*traceparent='{context}'*/");
-        let asked = read(commented.as_bytes(), false, Dialect::PostgreSql, Statements::Off);
-        assert_eq!((asked.statement, asked.traceparent.as_deref()), (Statement::default(), Some(context)));
+        let found = read(commented.as_bytes(), false, Dialect::PostgreSql, Statements::Off);
+        assert_eq!((found.statement, found.traceparent.as_deref()), (Statement::default(), Some(context)));
     }
 
     #[test]
@@ -545,7 +545,7 @@ mod tests {
         /// A secret in quotes is in no shape, whatever stands around it.
         #[test]
         fn a_literal_is_never_told(before in "[a-z (,=.+]{0,20}", after in "[a-z ),=;']{0,20}") {
-            let found = told(&format!("{before} 'SECRET' {after}"));
+            let found = shape_text(&format!("{before} 'SECRET' {after}"));
             prop_assert!(!found.contains("SECRET"), "{}", found);
         }
 
@@ -559,16 +559,16 @@ mod tests {
         ) {
             for dialect in [Dialect::PostgreSql, Dialect::MySql { escapes: true }, Dialect::MySql { escapes: false }] {
                 let statement = format!("{before} {word} {quote}SECRET{quote} {after}");
-                let told = read(statement.as_bytes(), false, dialect, Statements::Full).statement;
-                prop_assert_eq!(told, read(statement.as_bytes(), false, dialect, Statements::Shape).statement);
+                let found = read(statement.as_bytes(), false, dialect, Statements::Full).statement;
+                prop_assert_eq!(found, read(statement.as_bytes(), false, dialect, Statements::Shape).statement);
             }
         }
 
         #[test]
         fn anything_is_a_shape(statement in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = shape(&statement, false, Dialect::PostgreSql);
-            let told = read(&statement, false, Dialect::MySql { escapes: true }, Statements::Full).statement;
-            prop_assert!(told.target.is_some_and(|text| text.len() <= 3 * statement.len() + 3));
+            let found = read(&statement, false, Dialect::MySql { escapes: true }, Statements::Full).statement;
+            prop_assert!(found.target.is_some_and(|text| text.len() <= 3 * statement.len() + 3));
         }
     }
 }

@@ -14,7 +14,7 @@ const LONGEST: usize = 20;
 /// Where packets with a connection ID go: index and number of the flow.
 #[derive(Debug, Default)]
 pub struct Routes {
-    known: HashMap<Box<[u8]>, (usize, i32)>,
+    by_cid: HashMap<Box<[u8]>, (usize, i32)>,
     order: VecDeque<Box<[u8]>>,
     /// How many there are of each length.
     lengths: [usize; LONGEST + 1],
@@ -26,7 +26,7 @@ impl Routes {
         if !(SHORTEST..=LONGEST).contains(&cid.len()) {
             return;
         }
-        if self.known.insert(cid.into(), (index, stream)).is_some() {
+        if self.by_cid.insert(cid.into(), (index, stream)).is_some() {
             return;
         }
         self.order.push_back(cid.into());
@@ -34,7 +34,7 @@ impl Routes {
         if self.order.len() > MOST
             && let Some(oldest) = self.order.pop_front()
         {
-            self.known.remove(&oldest);
+            self.by_cid.remove(&oldest);
             self.count(oldest.len(), |count| count.saturating_sub(1));
         }
     }
@@ -44,11 +44,11 @@ impl Routes {
     pub fn of(&self, datagram: &[u8]) -> Option<(usize, i32)> {
         const FORM_AND_FIXED: u8 = 0xc0;
         let (first, rest) = datagram.split_first()?;
-        if self.known.is_empty() || first & FORM_AND_FIXED != 0x40 {
+        if self.by_cid.is_empty() || first & FORM_AND_FIXED != 0x40 {
             return None;
         }
         let lengths = self.lengths.iter().enumerate().rev().filter(|(_, count)| **count > 0);
-        lengths.filter_map(|(len, _)| rest.get(..len)).find_map(|cid| self.known.get(cid).copied())
+        lengths.filter_map(|(len, _)| rest.get(..len)).find_map(|cid| self.by_cid.get(cid).copied())
     }
 
     /// Forgets all: another capture begins.
@@ -88,7 +88,7 @@ mod tests {
         for number in 0..=MOST as u64 {
             routes.add(&number.to_be_bytes(), 1, 1);
         }
-        assert_eq!((routes.known.len(), routes.order.len(), routes.lengths[8]), (MOST, MOST, MOST));
+        assert_eq!((routes.by_cid.len(), routes.order.len(), routes.lengths[8]), (MOST, MOST, MOST));
         assert_eq!(routes.of(&[&[0x40][..], &0_u64.to_be_bytes()].concat()), None);
     }
 }

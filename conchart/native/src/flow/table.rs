@@ -176,15 +176,15 @@ impl<T> Table<T> {
     /// Opens a flow, which must not be open; returns its index.
     pub fn open(&mut self, transport: Transport, ends: BySide<Endpoint>, now: i64, content: T) -> usize {
         let key = key(&self.hasher, transport, ends.client, ends.server);
-        let (counted, known) = match transport {
+        let (counted, remembered) = match transport {
             Transport::Tcp => (&mut self.next_tcp, None),
             // UDP has no beginning either: what goes on after a silence keeps its number.
             Transport::Udp => (&mut self.next_udp, self.ended.get(&key)),
         };
         let stream = self.next_stream;
         self.next_stream = self.next_stream.saturating_add(1);
-        let transport_stream = known.copied().unwrap_or(*counted);
-        *counted = counted.saturating_add(i32::from(known.is_none()));
+        let transport_stream = remembered.copied().unwrap_or(*counted);
+        *counted = counted.saturating_add(i32::from(remembered.is_none()));
         let flow = Box::new(Flow {
             stream,
             transport,

@@ -20,10 +20,10 @@ struct Rest<'a>(&'a [u8]);
 impl Rest<'_> {
     fn number(&mut self, most: usize) -> Option<i64> {
         let digits = self.0.iter().take(most).take_while(|byte| byte.is_ascii_digit()).count();
-        let (told, rest) = self.0.split_at_checked(digits).filter(|(told, _)| !told.is_empty())?;
+        let (text, rest) = self.0.split_at_checked(digits).filter(|(text, _)| !text.is_empty())?;
         self.0 = rest;
         let mut value = 0_i64;
-        for digit in told {
+        for digit in text {
             value = value.checked_mul(10)?.checked_add(i64::from(digit - b'0'))?;
         }
         Some(value)

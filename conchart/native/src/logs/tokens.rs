@@ -131,7 +131,7 @@ impl<'a> Parser<'a> {
                 let start = memchr::memchr(b'{', line).filter(|start| *start < PREFIX)?;
                 let mut found = self.empty();
                 json::members(line.get(start..)?, |name, value| {
-                    if let Some((_, role)) = fields.iter().find(|(known, _)| known.as_bytes() == name) {
+                    if let Some((_, role)) = fields.iter().find(|(field, _)| field.as_bytes() == name) {
                         fill(&mut found, role, value)
                     } else {
                         Some(())
@@ -201,18 +201,18 @@ fn ends_in_escape(value: &[u8]) -> bool {
 
 /// Takes a field; `None` where it cannot be what it should be.
 fn fill(found: &mut Found, role: &Role, value: &[u8]) -> Option<()> {
-    let known = !matches!(value, b"" | b"-" | b"null");
+    let has_value = !matches!(value, b"" | b"-" | b"null");
     match role {
         Role::Skip => {}
         Role::At(pattern) => found.at = Some(instants::parse(pattern, value)?),
         Role::Fraction(unit_ns) => {
-            let told: i64 = std::str::from_utf8(value).ok()?.parse().ok()?;
+            let fraction: i64 = std::str::from_utf8(value).ok()?.parse().ok()?;
             let at = found.at.as_mut()?;
-            at.ns = at.ns.checked_add(told.checked_mul(*unit_ns)?)?;
+            at.ns = at.ns.checked_add(fraction.checked_mul(*unit_ns)?)?;
             at.unit_ns = *unit_ns;
         }
         Role::Request => request(found, value),
-        _ if !known => {}
+        _ if !has_value => {}
         Role::ClientIp | Role::Client if value.contains(&b' ') => return None,
         Role::ClientIp => found.client_ip = Some(address(value)),
         Role::Client => {

@@ -165,13 +165,13 @@ impl Oracle {
             .collect();
         edges.sort_by_key(|edge| (edge.at, edge.frame()));
         edges.dedup_by_key(|edge| edge.at);
-        let first_known = self.intervals.iter().map(|interval| interval.start.at).min();
+        let earliest_start = self.intervals.iter().map(|interval| interval.start.at).min();
         for edge in edges {
             let covering = (self.intervals.iter())
                 .filter(|interval| interval.start.at <= cursor.at && interval.end.at >= edge.at)
                 .max_by_key(|interval| (interval.kind, Reverse(interval.start.at)));
             let nothing =
-                if self.unknown && first_known.is_none_or(|at| at >= edge.at) { Kind::Unseen } else { Kind::Idle };
+                if self.unknown && earliest_start.is_none_or(|at| at >= edge.at) { Kind::Unseen } else { Kind::Idle };
             let phase = match covering {
                 Some(&interval) => Phase { start: cursor, end: edge, ..interval },
                 None => Phase::without_exchange(nothing, cursor, edge),
@@ -183,7 +183,7 @@ impl Oracle {
             cursor = edge;
         }
         self.cursor = Some(cursor);
-        self.unknown &= first_known.is_none_or(|at| at >= cursor.at);
+        self.unknown &= earliest_start.is_none_or(|at| at >= cursor.at);
         self.intervals.retain(|interval| interval.end.at > cursor.at);
     }
 }

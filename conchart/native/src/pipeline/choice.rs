@@ -104,8 +104,8 @@ impl Chooser {
     /// The filter, as it is for a link type; `None` when there is no filter.
     pub(super) fn program(&mut self, link: LinkType) -> Result<Option<&Program>, Failure> {
         let Some(compile) = &mut self.selection.filter else { return Ok(None) };
-        let known = self.programs.iter().position(|(of, _)| *of == link);
-        let at = match known {
+        let position = self.programs.iter().position(|(of, _)| *of == link);
+        let at = match position {
             Some(at) => at,
             None => {
                 self.programs.push((link, compile(link)?));

@@ -17,7 +17,7 @@ pub(super) struct Step(i64);
 
 impl Step {
     /// What the note says of it.
-    pub(super) fn told(self, frame: u64) -> String {
+    pub(super) fn describe(self, frame: u64) -> String {
         const YEAR_NS: u64 = STEP_NS / 10;
         let years = (self.0.unsigned_abs() + YEAR_NS / 2) / YEAR_NS;
         let way = if self.0 < 0 { "before" } else { "after" };
@@ -144,8 +144,8 @@ mod tests {
 
     #[test]
     fn a_note_says_how_far_and_which_way() {
-        let told = |step| Step(step).told(17);
-        assert!(told(3 * YEAR - NOW).starts_with("frame 17 is dated 52 years before the frame ahead of it:"));
-        assert!(told(10 * YEAR + 1).starts_with("frame 17 is dated 10 years after the frame ahead of it:"));
+        let describe = |step| Step(step).describe(17);
+        assert!(describe(3 * YEAR - NOW).starts_with("frame 17 is dated 52 years before the frame ahead of it:"));
+        assert!(describe(10 * YEAR + 1).starts_with("frame 17 is dated 10 years after the frame ahead of it:"));
     }
 }

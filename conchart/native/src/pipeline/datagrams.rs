@@ -51,9 +51,9 @@ impl<O: Output> Run<O> {
                 }
             }
         }
-        let is_told = self.chooser.is_detailed() || self.chooser.explains(stream);
+        let is_reported = self.chooser.is_detailed() || self.chooser.explains(stream);
         if let Some(chunk) = chunk {
-            if traffic.is_transcribed() && !is_told {
+            if traffic.is_transcribed() && !is_reported {
                 traffic.transcribe(None);
             }
             traffic.speech.data(from, chunk);
@@ -62,7 +62,7 @@ impl<O: Output> Run<O> {
             }
             traffic.report(stream, &mut self.out)?;
         }
-        if is_told {
+        if is_reported {
             self.out.packet(rows::datagram(stream, datagram, seen, from, chunk.is_none()), None)?;
         }
         if self.chooser.sights() && chunk.is_some() {

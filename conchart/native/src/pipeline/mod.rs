@@ -19,7 +19,7 @@ use crate::capture::{CaptureReader, Frame, LinkType, Source};
 use crate::exchange::Statements;
 use crate::flow::{Flow, Routes, Table, Transport};
 use crate::notes::About;
-use crate::owners::Told;
+use crate::owners::PacketOwners;
 use crate::packet::{self, Decoded, Endpoint, Fragment, Fragments, Incomplete, PacketError, Placed};
 use crate::portion::{Outbox, Output, Stopped};
 use crate::stream::{Arrival, BySide, Moment, Side};
@@ -166,7 +166,7 @@ struct Run<O> {
     sides: Sides,
     strays: u64,
     /// Who owns the latest frame, as its comments tell, until its flow has taken it.
-    owner: Option<Box<Told>>,
+    owner: Option<Box<PacketOwners>>,
     tally: Tally,
     /// The files before.
     done: Vec<Tally>,
@@ -237,7 +237,7 @@ impl<O: Output> Run<O> {
         self.ahead = ahead;
         let frame = &Frame { at, ..*frame };
         if let Some(step) = step {
-            self.tally.notes.add(About::ClockStep, || step.told(self.frames));
+            self.tally.notes.add(About::ClockStep, || step.describe(self.frames));
         }
         if begins_file && frame.at < self.latest {
             self.end_all()?;
@@ -264,7 +264,7 @@ impl<O: Output> Run<O> {
         }
         let seen = Arrival { at: frame.at, frame: self.frames };
         if frame.comments.is_some() || self.owner.is_some() {
-            self.owner = frame.comments.and_then(Told::of).map(Box::new);
+            self.owner = frame.comments.and_then(PacketOwners::of).map(Box::new);
         }
         self.decoded(packet::decode(frame.link, frame.data, frame.original_len), seen, 1, 0)?;
         Ok(!self.chooser.is_full())
@@ -350,16 +350,16 @@ impl<O: Output> Run<O> {
     fn arrives(&mut self, index: usize, from: Side, seen: Arrival) -> Option<Moment> {
         let flow = self.flows.flow(index)?;
         let (stream, traffic) = (flow.stream, &mut flow.content);
-        if let Some(told) = self.owner.take() {
-            traffic.owners.learn(from, &told);
+        if let Some(owners) = self.owner.take() {
+            traffic.owners.learn(from, &owners);
         }
         // Between places, the steps of a clock are measured from its packets: these keep the instants that they were given.
-        let told = if self.chooser.sights() {
-            traffic.told(seen)
+        let arrived = if self.chooser.sights() {
+            traffic.redated(seen)
         } else {
             traffic.follows(stream, seen, &mut self.tally.notes)
         };
-        let seen = told.of(from);
+        let seen = arrived.of(from);
         if self.ahead != self.begun_ahead || traffic.ahead != self.begun_ahead {
             self.tally.lasts(seen.at);
         }

@@ -79,10 +79,10 @@ impl Moves {
     pub fn way(&self, from: Side, datagram: &Datagram<'_>) -> Way {
         let is_heard = self.now.answered.is_some();
         match from {
-            Side::Client if is_heard => Way::Known,
+            Side::Client if is_heard => Way::Heard,
             Side::Client => Way::Unheard,
             Side::Server if datagram.destination != self.now.after => Way::Unheard,
-            Side::Server if is_heard => Way::Known,
+            Side::Server if is_heard => Way::Heard,
             Side::Server => {
                 // By what of the client's datagrams the server had received when it sent this.
                 let received = self.recent.iter().scan(0_u64, |sum, &(_, len)| {
@@ -90,7 +90,7 @@ impl Moves {
                     Some(sum.saturating_mul(AMPLIFICATION))
                 });
                 let is_full = received.into_iter().any(|most| most == u64::from(datagram.payload_len));
-                if is_full || datagram.payload_len <= LONGEST_ACK { Way::Check } else { Way::Known }
+                if is_full || datagram.payload_len <= LONGEST_ACK { Way::Check } else { Way::Heard }
             }
         }
     }
@@ -119,7 +119,7 @@ impl Moves {
             return None;
         }
         // What passed here then was at the server when it sent this.
-        let asked_at = seen.at.saturating_sub(rtt);
+        let passed_at = seen.at.saturating_sub(rtt);
         // Without keys, the round trip may be the handshake's, with the time of its computations.
         let doubt = SOON_NS.saturating_add(rtt / 4);
         let held = match self.last {
@@ -134,7 +134,7 @@ impl Moves {
                 self.now.unanswered.map(|since| stall(Detail::Unreachable, since, seen))
             }
             Some(last) if self.is_limited => {
-                let is_released = self.recent.iter().any(|&(at, _)| at.abs_diff(asked_at) <= doubt.unsigned_abs());
+                let is_released = self.recent.iter().any(|&(at, _)| at.abs_diff(passed_at) <= doubt.unsigned_abs());
                 let allowed = self.allowed(last.at.saturating_sub(rtt).saturating_add(doubt));
                 let did_not_fit = self.sent.saturating_add(len) > allowed;
                 let confidence = if self.now.challenge.is_some() { 1.0 } else { UNREAD };
@@ -144,7 +144,7 @@ impl Moves {
             Some(_) => None,
         };
         self.sent = self.sent.saturating_add(len);
-        self.is_limited &= self.sent <= self.allowed(asked_at.saturating_add(doubt));
+        self.is_limited &= self.sent <= self.allowed(passed_at.saturating_add(doubt));
         self.last = Some(seen);
         held
     }
@@ -194,9 +194,9 @@ mod tests {
     }
 
     /// Two round trips of 20 ms between here and either end.
-    fn passed(datagram: &Datagram<'static>, from: Side, ms: i64, told: impl FnOnce(&Passed<'_>)) {
+    fn passed(datagram: &Datagram<'static>, from: Side, ms: i64, with: impl FnOnce(&Passed<'_>)) {
         let rtt = BySide { client: Some(20 * MS), server: Some(20 * MS) };
-        told(&Passed { datagram, seen: moment(from, ms), rtt });
+        with(&Passed { datagram, seen: moment(from, ms), rtt });
     }
 
     fn datagram(source: u16, destination: u16, payload_len: u32) -> Datagram<'static> {
@@ -215,19 +215,19 @@ mod tests {
 
     /// A client that sends 80 bytes from port 2 at 1 s, where it was at port 1.
     fn moved(unanswered_ms: Option<i64>) -> Moves {
-        let mut told = None;
+        let mut moves = None;
         passed(&datagram(2, 443, 80), Side::Client, 1_000, |passed| {
-            told = Some(Moves::begin(end(1), unanswered_ms.map(|ms| moment(Side::Server, ms)), passed));
+            moves = Some(Moves::begin(end(1), unanswered_ms.map(|ms| moment(Side::Server, ms)), passed));
         });
-        told.unwrap()
+        moves.unwrap()
     }
 
     /// What a datagram says; bytes of the client come from port 2, those of the server go there.
     fn says(moves: &mut Moves, from: Side, ms: i64, len: u32) -> Option<(Option<Detail>, i64, i64)> {
         let datagram = if from == Side::Client { datagram(2, 443, len) } else { datagram(443, 2, len) };
-        let mut told = None;
-        passed(&datagram, from, ms, |passed| told = moves.datagram(from, passed));
-        told.map(|stall| (stall.detail, stall.start.at / MS, stall.end.at / MS))
+        let mut stall = None;
+        passed(&datagram, from, ms, |passed| stall = moves.datagram(from, passed));
+        stall.map(|stall| (stall.detail, stall.start.at / MS, stall.end.at / MS))
     }
 
     #[test]
@@ -237,8 +237,8 @@ mod tests {
         assert_eq!(says(&mut moves, Side::Server, 1_020, 40), None);
         assert_eq!(says(&mut moves, Side::Server, 1_600, 200), Some((Some(Detail::Unreachable), 400, 1_600)));
         assert_eq!(says(&mut moves, Side::Server, 1_601, 200), None);
-        let (told, never) = moves.end(moment(Side::Client, 2_000));
-        assert_eq!((told.unanswered, never), (Some(moment(Side::Server, 400)), None));
+        let (latest, never) = moves.end(moment(Side::Client, 2_000));
+        assert_eq!((latest.unanswered, never), (Some(moment(Side::Server, 400)), None));
         // An acknowledgement of the client may have been on its way.
         let since = |ms| moved(Some(ms)).end(moment(Side::Client, 1_001)).0.unanswered.is_some();
         assert_eq!((since(920), since(940)), (true, false));
@@ -258,8 +258,8 @@ mod tests {
         // It is known by now.
         says(&mut moves, Side::Client, 1_080, 60);
         assert_eq!(says(&mut moves, Side::Server, 1_100, 1_200), None);
-        let (told, never) = moves.end(moment(Side::Server, 1_100));
-        assert_eq!((told.challenge.unwrap().at, told.response.unwrap().at), (1_020 * MS, 1_040 * MS));
+        let (latest, never) = moves.end(moment(Side::Server, 1_100));
+        assert_eq!((latest.challenge.unwrap().at, latest.response.unwrap().at), (1_020 * MS, 1_040 * MS));
         assert!(never.is_none());
     }
 
@@ -275,9 +275,9 @@ mod tests {
     fn a_server_that_answers_late_or_never_is_told() {
         let mut moves = moved(None);
         // What goes to the old endpoint is no answer.
-        let mut told = None;
-        passed(&datagram(443, 1, 60), Side::Server, 1_020, |passed| told = moves.datagram(Side::Server, passed));
-        assert!(told.is_none());
+        let mut stall = None;
+        passed(&datagram(443, 1, 60), Side::Server, 1_020, |passed| stall = moves.datagram(Side::Server, passed));
+        assert!(stall.is_none());
         let never = moves.end(moment(Side::Client, 3_000)).1.unwrap();
         assert_eq!((never.detail, never.end.at), (Some(Detail::Unanswered), 3_000 * MS));
         assert_eq!(says(&mut moves, Side::Server, 1_300, 60), Some((Some(Detail::Unanswered), 1_000, 1_300)));
@@ -298,10 +298,10 @@ mod tests {
         let to = |port, len| moves.way(Side::Server, &datagram(443, port, len));
         // Three times what came first, or all that came.
         assert_eq!([to(2, 240), to(2, 360), to(2, LONGEST_ACK)], [Way::Check; 3]);
-        assert_eq!((to(2, 300), to(1, 240)), (Way::Known, Way::Unheard));
+        assert_eq!((to(2, 300), to(1, 240)), (Way::Heard, Way::Unheard));
         assert_eq!(moves.way(Side::Client, &datagram(2, 443, 80)), Way::Unheard);
         says(&mut moves, Side::Server, 1_020, 240);
-        assert_eq!(moves.way(Side::Server, &datagram(443, 2, 240)), Way::Known);
-        assert_eq!(moves.way(Side::Client, &datagram(2, 443, 80)), Way::Known);
+        assert_eq!(moves.way(Side::Server, &datagram(443, 2, 240)), Way::Heard);
+        assert_eq!(moves.way(Side::Client, &datagram(2, 443, 80)), Way::Heard);
     }
 }

@@ -130,25 +130,25 @@ impl<O: Output> Run<O> {
                 if is_unclear {
                     self.sides.talk(source, destination);
                 }
-                let told = self.sides.sender(segment);
-                is_unclear &= told.is_none() && self.owner.is_none();
+                let sender = self.sides.sender(segment);
+                is_unclear &= sender.is_none() && self.owner.is_none();
                 // Servers listen on the lower port, mostly.
                 let by_port = if source.port < destination.port { Side::Server } else { Side::Client };
-                told.unwrap_or(by_port)
+                sender.unwrap_or(by_port)
             }
         };
         let is_wanted = self.chooser.is_detailed() || self.chooser.explains_any() || self.chooser.sights();
-        let told = Arrival { at: dated(seen.at, self.ahead), ..seen }.of(from);
-        let syn = Syn::new(segment, told).filter(|_| !is_wanted);
+        let arrived = Arrival { at: dated(seen.at, self.ahead), ..seen }.of(from);
+        let syn = Syn::new(segment, arrived).filter(|_| !is_wanted);
         let is_taken = syn.is_some();
         let packets = match syn {
             Some(syn) => Packets::Syn(Box::new(syn)),
-            None if is_unclear => Packets::Joined(Box::new(Joined::new(told))),
-            None => Packets::Tcp(Box::new(Connection::new(told))),
+            None if is_unclear => Packets::Joined(Box::new(Joined::new(arrived))),
+            None => Packets::Tcp(Box::new(Connection::new(arrived))),
         };
         let index = self.open(Transport::Tcp, by_side(from, source, destination), seen, packets, midstream);
-        if let (Some(told), Some(flow)) = (self.owner.take(), self.flows.flow(index)) {
-            flow.content.owners.learn(from, &told);
+        if let (Some(owners), Some(flow)) = (self.owner.take(), self.flows.flow(index)) {
+            flow.content.owners.learn(from, &owners);
         }
         if is_unclear {
             if !self.sides.has_room() {
@@ -168,14 +168,14 @@ impl<O: Output> Run<O> {
     /// Holds back a segment of a connection whose server is not known; or decides who that is, and says who sent the segment.
     fn hold(&mut self, index: usize, segment: &Segment<'_>, seen: Arrival) -> Result<Option<Side>, Failure> {
         let begins = segment.flags.syn() && !segment.flags.ack();
-        let told = self.sides.sender(segment).or_else(|| begins.then_some(Side::Client));
-        if let (None, None, Some(flow)) = (told, &self.owner, self.flows.flow(index))
+        let sender = self.sides.sender(segment).or_else(|| begins.then_some(Side::Client));
+        if let (None, None, Some(flow)) = (sender, &self.owner, self.flows.flow(index))
             && let Packets::Joined(joined) = &mut flow.content.packets
             && self.sides.hold(joined, segment, seen, self.chooser.explains_any())
         {
             return Ok(None);
         }
-        self.decide(index, told.map(|from| by_side(from, segment.source, segment.destination).client))?;
+        self.decide(index, sender.map(|from| by_side(from, segment.source, segment.destination).client))?;
         let Some(flow) = self.flows.flow(index) else { return Ok(None) };
         Ok(Some(if flow.ends.client == segment.source { Side::Client } else { Side::Server }))
     }

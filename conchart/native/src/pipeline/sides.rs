@@ -3,7 +3,7 @@
 //! In: its first segments, and what is known of other connections. Out: its client, once something says so; until then, and as far
 //! as there is room, the segments are held back. Servers listen on the lower port, mostly: only where both ports are such as
 //! clients get, or neither is, something better is waited for. Bounded: [`MOST_HELD`] segments of a connection,
-//! [`MOST_HELD_BYTES`] of all, [`MOST_KNOWN`] endpoints and
+//! [`MOST_HELD_BYTES`] of all, [`MOST_REMEMBERED`] endpoints and
 //! connections.
 
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,7 @@ const MOST_HELD: usize = 16;
 /// Bytes of all connections that are.
 const MOST_HELD_BYTES: usize = 16 << 20;
 /// Endpoints that are known, and connections that are not decided.
-const MOST_KNOWN: usize = 1 << 16;
+const MOST_REMEMBERED: usize = 1 << 16;
 /// Programs without privileges get no port below.
 const LEAST_UNPRIVILEGED: u16 = 1_024;
 /// Linux gives its clients no port below; others begin at 49152.
@@ -78,12 +78,12 @@ impl Sides {
 
     /// Is there room for another connection that is not decided?
     pub fn has_room(&self) -> bool {
-        self.undecided.len() < MOST_KNOWN
+        self.undecided.len() < MOST_REMEMBERED
     }
 
     /// Somebody listens there, and is asked from the other endpoint.
     pub fn listens(&mut self, server: Endpoint, client: Endpoint) {
-        if self.servers.len() < MOST_KNOWN && Self::is_unclear(server, client) {
+        if self.servers.len() < MOST_REMEMBERED && Self::is_unclear(server, client) {
             self.servers.insert(server);
         }
     }
@@ -91,7 +91,7 @@ impl Sides {
     /// These two talk: who talks with several is a server.
     pub fn talk(&mut self, one: Endpoint, other: Endpoint) {
         for (end, peer) in [(one, other), (other, one)] {
-            if self.peers.len() >= MOST_KNOWN && !self.peers.contains_key(&end) {
+            if self.peers.len() >= MOST_REMEMBERED && !self.peers.contains_key(&end) {
                 continue;
             }
             if *self.peers.entry(end).or_insert(peer) != peer {
@@ -103,8 +103,8 @@ impl Sides {
     /// Who sent this segment, as far as its content or another connection tells.
     pub fn sender(&self, segment: &Segment<'_>) -> Option<Side> {
         let client = || self.client(BySide { client: segment.source, server: segment.destination });
-        let known = || client().map(|client| if client == segment.source { Side::Client } else { Side::Server });
-        likely_sender(Carrier::Stream, segment.payload).or_else(known)
+        let by_endpoint = || client().map(|client| if client == segment.source { Side::Client } else { Side::Server });
+        likely_sender(Carrier::Stream, segment.payload).or_else(by_endpoint)
     }
 
     /// Who of the two is the client, as far as other connections tell.

@@ -267,7 +267,7 @@ impl Traffic {
 
     /// What arrived there on the axis, as it is dated here.
     #[inline]
-    pub fn told(&self, arrived: Arrival) -> Arrival {
+    pub fn redated(&self, arrived: Arrival) -> Arrival {
         Arrival { at: dated(arrived.at, self.ahead), ..arrived }
     }
 
@@ -275,7 +275,7 @@ impl Traffic {
     /// was set back: it follows the packet ahead of it at once, and what is dated like it is counted from there.
     #[inline]
     pub fn follows(&mut self, stream: i32, arrived: Arrival, notes: &mut Notes) -> Arrival {
-        let seen = self.told(arrived);
+        let seen = self.redated(arrived);
         if self.tiler.opened().is_none_or(|opened| seen.at >= opened.at) {
             return seen;
         }
@@ -287,7 +287,7 @@ impl Traffic {
             )
         });
         self.ahead = arrived.at.saturating_sub(self.packets.last().at);
-        self.told(arrived)
+        self.redated(arrived)
     }
 
     /// Until when, on the axis, a closed flow waits for packets that are still its own; `None` where it is open.
@@ -398,7 +398,7 @@ impl Traffic {
             let greets = exchange.number == 0 && conversation.greeting().is_some_and(|first| exchange.greets(first));
             exchange.owed = packets.accepted().filter(|_| greets);
             phases::of_exchange(&exchange, end).into_iter().flatten().for_each(&mut charge);
-            name.asked(exchange.host.as_deref());
+            name.requested(exchange.host.as_deref());
             out.exchange(stream, exchange)?;
         }
         while let Some(message) = conversation.next_message() {
@@ -423,23 +423,25 @@ impl Traffic {
     pub fn so_far<O: Output>(flow: &mut Flow<Self>, now: Arrival, out: &mut Outbox<O>) -> Result<(), Stopped> {
         let mut until = flow.content.speech.begun().and_then(|conversation| conversation.earliest_open());
         let Self { capture, packets, speech, app, announced, name, tiler, .. } = &flow.content;
-        let said = if let Speech::Begun(conversation) = speech { Some(conversation) } else { None };
+        let conversation = if let Speech::Begun(conversation) = speech { Some(conversation) } else { None };
         let (mut tiler, mut name, mut end, mut last) = (tiler.clone(), name.clone(), packets.closing(), packets.last());
         begin(&mut tiler, packets, until.unwrap_or(end));
-        let asked = Moment::earliest(said.iter().flat_map(|said| said.under_way()).map(Exchange::opened));
-        if let Some(said) = said.filter(|_| asked.is_some() && asked == until) {
+        let requested_at = Moment::earliest(
+            conversation.iter().flat_map(|conversation| conversation.under_way()).map(Exchange::opened),
+        );
+        if let Some(conversation) = conversation.filter(|_| requested_at.is_some() && requested_at == until) {
             until = None;
             if flow.content.lingers_until().is_none() {
-                last = flow.content.told(now).of(last.sender());
+                last = flow.content.redated(now).of(last.sender());
                 end = last;
             }
-            for exchange in said.under_way() {
+            for exchange in conversation.under_way() {
                 let mut exchange = exchange.clone();
                 // Of a turn nobody knows whether more comes; who asked is taken to wait.
                 exchange.request.done |= exchange.inferred;
                 exchange.conclude(&packets.ends());
                 phases::of_exchange(&exchange, || end).into_iter().flatten().for_each(|phase| tiler.push(phase));
-                name.asked(exchange.host.as_deref());
+                name.requested(exchange.host.as_deref());
                 out.exchange(flow.stream, exchange)?;
             }
         }
@@ -450,8 +452,8 @@ impl Traffic {
         let about = FlowContext {
             capture: *capture,
             opened: tiler.opened().unwrap_or(packets.opened()),
-            app: app.or_else(|| said.and_then(|conversation| conversation.app())),
-            announced: announced.or_else(|| said.and_then(|conversation| conversation.announced())),
+            app: app.or_else(|| conversation.and_then(|conversation| conversation.app())),
+            announced: announced.or_else(|| conversation.and_then(|conversation| conversation.announced())),
         };
         let row = ConnectionRow { closed_at: Some(last.at), ..row(flow, &about) };
         out.connection(row, name, flow.content.owners.clone())

@@ -11,7 +11,7 @@ use crate::logs::{self, Failure, Layout};
 
 /// How a file was read: lines, malformed lines and the first of them, the place of the layout, the unit of its finest
 /// instant, whether instants have a zone, what broke.
-type Told = (i64, i64, Option<i64>, usize, Option<i64>, bool, Option<String>);
+type Summary = (i64, i64, Option<i64>, usize, Option<i64>, bool, Option<String>);
 
 /// How lines are built: as JSON or not, fields with what stands before them, what stands after the last one.
 type Given = (bool, Vec<(String, String)>, String);
@@ -19,9 +19,9 @@ type Given = (bool, Vec<(String, String)>, String);
 /// Reads an access log. See `_native.pyi`.
 #[pyfunction]
 #[expect(clippy::needless_pass_by_value, reason = "pyo3 hands over owned values")]
-pub(super) fn read_log(py: Python<'_>, path: PathBuf, layouts: Vec<Given>, sink: Py<PyAny>) -> PyResult<Told> {
+pub(super) fn read_log(py: Python<'_>, path: PathBuf, layouts: Vec<Given>, sink: Py<PyAny>) -> PyResult<Summary> {
     let layouts = layouts.into_iter().map(layout).collect::<PyResult<Vec<_>>>()?;
-    let told = py.detach(|| {
+    let summary = py.detach(|| {
         logs::read(&path, &layouts, |rows| {
             Python::attach(|py| {
                 py.check_signals()?;
@@ -29,15 +29,15 @@ pub(super) fn read_log(py: Python<'_>, path: PathBuf, layouts: Vec<Given>, sink:
             })
         })
     });
-    match told {
-        Ok(told) => Ok((
-            told.lines,
-            told.malformed,
-            told.first_malformed,
-            told.layout,
-            told.resolution_ns,
-            told.zoned,
-            told.broken,
+    match summary {
+        Ok(summary) => Ok((
+            summary.lines,
+            summary.malformed,
+            summary.first_malformed,
+            summary.layout,
+            summary.resolution_ns,
+            summary.zoned,
+            summary.broken,
         )),
         Err(Failure::Reading(error)) => Err(PyOSError::new_err(error.to_string())),
         Err(Failure::Building(error)) => Err(failed(error)),
@@ -60,12 +60,12 @@ fn layout((is_json, fields, end): Given) -> PyResult<Layout> {
 #[pyfunction]
 pub(super) fn pair_lines(
     py: Python<'_>,
-    said: &Bound<'_, PyAny>,
+    logged: &Bound<'_, PyAny>,
     seen: &Bound<'_, PyAny>,
     clock: (i64, i64, i64),
 ) -> PyResult<Batch> {
     let (mut of_log, mut of_wire) = (Vec::new(), Vec::new());
-    for batch in batches(said)? {
+    for batch in batches(logged)? {
         lines::read_lines(&batch.map_err(failed)?, &mut of_log).map_err(failed)?;
     }
     for batch in batches(seen)? {

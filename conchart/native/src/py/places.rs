@@ -25,7 +25,7 @@ pub(super) fn fit_clock(py: Python<'_>, points: &Bound<'_, PyAny>) -> PyResult<V
     for batch in batches(points)? {
         clocks::read(&batch.map_err(failed)?, &mut read).map_err(failed)?;
     }
-    Ok(py.detach(|| clocks::fit(&read)).into_iter().map(told_piece).collect())
+    Ok(py.detach(|| clocks::fit(&read)).into_iter().map(piece_row).collect())
 }
 
 /// The exchanges of both places that belong together, whether they were read, and how far the clocks are apart.
@@ -46,11 +46,11 @@ pub(super) fn pair_alike(
     Ok(py.detach(|| similarity::pair(fronts, backs, grains)).map(|found| {
         let named = |exchange: &similarity::Exchange| (exchange.stream, exchange.number);
         let pairs = found.pairs.iter().filter_map(|(front, back)| Some((fronts.get(*front)?, backs.get(*back)?)));
-        (pairs.map(|(front, back)| (named(front), named(back))).collect(), found.read, told_piece(found.piece))
+        (pairs.map(|(front, back)| (named(front), named(back))).collect(), found.read, piece_row(found.piece))
     }))
 }
 
-fn told_piece(p: clocks::Piece) -> ClockPiece {
+fn piece_row(p: clocks::Piece) -> ClockPiece {
     (p.from_at, p.to_at, p.offset_ns, p.drift_ppb, p.uncertainty_ns, p.points, p.segment)
 }
 
@@ -62,7 +62,7 @@ pub(super) fn divide_turns(
     place_packets: &Bound<'_, PyAny>,
     stops: &Bound<'_, PyAny>,
     losses: &Bound<'_, PyAny>,
-    asked: &Bound<'_, PyAny>,
+    waits: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<Batch>> {
     let mut read = turns::rows::Turns::new(places);
     for batch in batches(stops)? {
@@ -71,14 +71,14 @@ pub(super) fn divide_turns(
     for batch in batches(losses)? {
         read.miss(&batch.map_err(failed)?).map_err(failed)?;
     }
-    for batch in batches(asked)? {
+    for batch in batches(waits)? {
         read.ask(&batch.map_err(failed)?).map_err(failed)?;
     }
     for batch in batches(place_packets)? {
         read.take(batch.map_err(failed)?);
     }
-    let told = py.detach(|| read.told()).map_err(failed)?;
-    Ok(told.map(plain).into())
+    let divided = py.detach(|| read.divide()).map_err(failed)?;
+    Ok(divided.map(plain).into())
 }
 
 /// Of a clock that was set: whose, the last frames before, the first ones after, by how much.
@@ -173,41 +173,41 @@ impl Crossings {
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "Python's list becomes a vector")]
-    fn steps(&self, py: Python<'_>, here: usize, there: usize, known: [Vec<(i64, i64)>; 2]) -> Vec<ClockStep> {
+    fn steps(&self, py: Python<'_>, here: usize, there: usize, given: [Vec<(i64, i64)>; 2]) -> Vec<ClockStep> {
         let found = self
-            .with(py, |inner| clocks::steps::steps(&inner.points([here, there], &[Vec::new(), Vec::new()]), &known));
+            .with(py, |inner| clocks::steps::steps(&inner.points([here, there], &[Vec::new(), Vec::new()]), &given));
         found.into_iter().map(|step| (step.of, step.before, step.after, step.ns)).collect()
     }
 
     fn fit(&self, py: Python<'_>, here: usize, there: usize, sets: [Vec<i64>; 2]) -> Vec<ClockPiece> {
         let pieces = self.with(py, |inner| clocks::fit(&inner.points([here, there], &sets)));
-        pieces.into_iter().map(told_piece).collect()
+        pieces.into_iter().map(piece_row).collect()
     }
 
-    fn told(
+    fn place_packets(
         &self,
         py: Python<'_>,
         streams: &Bound<'_, PyAny>,
         befores: Vec<i64>,
         clocks: Vec<Vec<Stretch>>,
-    ) -> PyResult<Told> {
+    ) -> PyResult<PlacePackets> {
         let mut axis = Axis { befores, clocks, ..Axis::default() };
         for batch in batches(streams)? {
             axis.know(&batch.map_err(failed)?).map_err(failed)?;
         }
-        let told = self.with(py, |inner| inner.tell(axis)).map_err(failed)?;
-        Ok(Told { inner: Arc::new(Mutex::new(told)) })
+        let telling = self.with(py, |inner| inner.tell(axis)).map_err(failed)?;
+        Ok(PlacePackets { inner: Arc::new(Mutex::new(telling)) })
     }
 }
 
 /// The rows of the table `place_packets`, as a stream that is read once.
 #[pyclass(frozen, module = "conchart._native")]
-pub(super) struct Told {
+pub(super) struct PlacePackets {
     inner: Arc<Mutex<Telling>>,
 }
 
 #[pymethods]
-impl Told {
+impl PlacePackets {
     /// The Arrow PyCapsule interface. Who asks for the schema alone takes no rows away.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(

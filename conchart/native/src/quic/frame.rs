@@ -226,12 +226,12 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_told_apart() {
+    fn frames_are_distinguished() {
         let payload = [0, 0, 1, 2, 5, 0, 1, 0, 0, 0, 6, 0x40, 3, 2, 8, 9, 0x1c, 0x41, 0x28, 6, 2, b'n', b'o', 0];
-        let told: Vec<_> = frames(&payload).collect();
-        assert_eq!(told.len(), 6);
-        assert!(told.contains(&Frame::Crypto { offset: 3, bytes: &[8, 9] }));
-        assert!(told.contains(&Frame::Close { code: 0x128, is_of_application: false, reason: b"no" }));
+        let found: Vec<_> = frames(&payload).collect();
+        assert_eq!(found.len(), 6);
+        assert!(found.contains(&Frame::Crypto { offset: 3, bytes: &[8, 9] }));
+        assert!(found.contains(&Frame::Close { code: 0x128, is_of_application: false, reason: b"no" }));
         // A length beyond the end.
         assert_eq!(frames(&[6, 0, 9, 1]).count(), 0);
         let streams = [0x0e, 4, 9, 1, 7, 0x09, 8, 1, 2];

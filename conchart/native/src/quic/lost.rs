@@ -4,7 +4,7 @@
 //! [`Lost`], one for each number that no frame acknowledges before one is acknowledged that is at least [`THRESHOLD`]
 //! higher; at the end, also for those below the highest that is acknowledged. A number that no captured packet has was
 //! lost before the capture point, or skipped by its sender (RFC 9000 section 21.4): both look alike. Bounded:
-//! [`MOST_SENT`] packets are remembered, and [`MOST_TOLD`] losses wait for an acknowledgement that comes late.
+//! [`MOST_SENT`] packets are remembered, and [`MOST_LOST`] losses wait for an acknowledgement that comes late.
 //! Non-goals: packets behind the last one that is acknowledged, and bytes that were sent again.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -17,7 +17,7 @@ use crate::stream::{Moment, Side};
 /// kPacketThreshold of RFC 9002 section 6.1.1.
 const THRESHOLD: u64 = 3;
 const MOST_SENT: usize = 512;
-const MOST_TOLD: usize = 64;
+const MOST_LOST: usize = 64;
 /// Missing numbers that one ACK frame may tell of; more are a jump, and no loss.
 const MOST_AT_ONCE: u64 = 512;
 
@@ -30,7 +30,7 @@ pub struct Lost {
     /// `None`: it did not pass the capture point.
     pub sent: Option<Moment>,
     /// The ACK frame that leaves it out.
-    pub told: Moment,
+    pub reported: Moment,
     /// It was acknowledged later.
     pub arrived: bool,
 }
@@ -45,7 +45,7 @@ pub(super) struct Losses {
     highest: Option<(u64, Moment)>,
     /// All numbers below it are decided; `None` before the first packet.
     next: Option<u64>,
-    told: VecDeque<Lost>,
+    lost: VecDeque<Lost>,
 }
 
 impl Losses {
@@ -71,7 +71,7 @@ impl Losses {
     pub fn acknowledged(&mut self, (level, sender): (Level, Side), ack: &Ack<'_>, seen: Moment) -> Option<Lost> {
         let next = self.next?;
         for (lowest, highest) in ack.ranges() {
-            for lost in self.told.iter_mut().filter(|lost| (lowest..=highest).contains(&lost.number)) {
+            for lost in self.lost.iter_mut().filter(|lost| (lowest..=highest).contains(&lost.number)) {
                 lost.arrived = true;
             }
             if highest < next {
@@ -87,14 +87,14 @@ impl Losses {
         }
         let (highest, _) = self.highest?;
         self.decide((level, sender), highest.saturating_sub(THRESHOLD - 1), seen);
-        if self.told.len() > MOST_TOLD { self.told.pop_front() } else { None }
+        if self.lost.len() > MOST_LOST { self.lost.pop_front() } else { None }
     }
 
     /// Was this number one of these packets'? Some senders count the packets of all spaces together.
     pub fn knows(&self, number: u64) -> bool {
         self.open.contains_key(&number)
             || self.acked.contains(number)
-            || self.told.iter().any(|lost| lost.number == number && lost.sent.is_some())
+            || self.lost.iter().any(|lost| lost.number == number && lost.sent.is_some())
     }
 
     /// Nothing more will come.
@@ -102,16 +102,16 @@ impl Losses {
         if let Some((highest, seen)) = self.highest {
             self.decide(of, highest, seen);
         }
-        self.told.drain(..).for_each(tell);
+        self.lost.drain(..).for_each(tell);
     }
 
     /// All numbers below `end` that are not acknowledged are lost.
-    fn decide(&mut self, (level, sender): (Level, Side), end: u64, told: Moment) {
+    fn decide(&mut self, (level, sender): (Level, Side), end: u64, reported: Moment) {
         let Some(next) = self.next.filter(|&next| next < end) else { return };
         for number in next.max(end.saturating_sub(MOST_AT_ONCE))..end {
             if !self.acked.contains(number) {
                 let sent = self.open.remove(&number);
-                self.told.push_back(Lost { level, sender, number, sent, told, arrived: false });
+                self.lost.push_back(Lost { level, sender, number, sent, reported, arrived: false });
             }
         }
         self.next = Some(end);
@@ -136,7 +136,7 @@ mod tests {
 
     fn finished(mut losses: Losses) -> Vec<(u64, Option<i64>, i64, bool)> {
         let mut all = Vec::new();
-        losses.finish(OF, &mut |it| all.push((it.number, it.sent.map(|sent| sent.at), it.told.at, it.arrived)));
+        losses.finish(OF, &mut |it| all.push((it.number, it.sent.map(|sent| sent.at), it.reported.at, it.arrived)));
         all
     }
 
@@ -148,7 +148,7 @@ mod tests {
         }
         // 9, 8, and 5: number 6 is three lower than 9, number 7 only two.
         ack(&mut losses, &[2, 9, 0, 1, 1, 1, 0], 200);
-        assert_eq!(losses.told.iter().map(|lost| lost.number).collect::<Vec<_>>(), [6]);
+        assert_eq!(losses.lost.iter().map(|lost| lost.number).collect::<Vec<_>>(), [6]);
         // All but 7: 6 comes late.
         ack(&mut losses, &[2, 11, 0, 1, 3, 0, 1], 300);
         assert_eq!(finished(losses), [(6, Some(106), 200, true), (7, None, 300, false)]);

@@ -74,10 +74,10 @@ pub fn sniff(datagram: &[u8]) -> Option<Sniffed> {
     };
     let version = first.version;
     let has_client_dcid = first.dcid.len() >= MIN_CLIENT_DCID;
-    let told = |sender| Some(Sniffed { version, sender });
+    let sniffed = |sender| Some(Sniffed { version, sender });
     if first.kind == Kind::VersionNegotiation {
-        let known = |version: Version| version.is_read() || version.is_google() || version.is_greased();
-        return if first.versions().any(known) { told(Some(Side::Server)) } else { None };
+        let is_recognised = |version: Version| version.is_read() || version.is_google() || version.is_greased();
+        return if first.versions().any(is_recognised) { sniffed(Some(Side::Server)) } else { None };
     }
     if !first.is_fixed() {
         return None;
@@ -85,17 +85,17 @@ pub fn sniff(datagram: &[u8]) -> Option<Sniffed> {
     match first.kind {
         // Only what a client sends first is sealed with keys of the connection ID that it carries.
         Kind::Initial if Keys::of(version, first.dcid)?.open(Side::Client, &first, None).is_some() => {
-            told(Some(Side::Client))
+            sniffed(Some(Side::Client))
         }
         // The capture holds only the beginning of each packet.
-        Kind::Initial if first.is_cut() && has_client_dcid && first.len >= MIN_CLIENT_INITIAL => told(None),
-        Kind::Initial | Kind::Handshake if !first.is_cut() => told(None),
-        Kind::ZeroRtt if !first.is_cut() => told(Some(Side::Client)),
-        Kind::Retry => told(Some(Side::Server)),
-        Kind::Unknown if version.is_google() => told(None),
+        Kind::Initial if first.is_cut() && has_client_dcid && first.len >= MIN_CLIENT_INITIAL => sniffed(None),
+        Kind::Initial | Kind::Handshake if !first.is_cut() => sniffed(None),
+        Kind::ZeroRtt if !first.is_cut() => sniffed(Some(Side::Client)),
+        Kind::Retry => sniffed(Some(Side::Server)),
+        Kind::Unknown if version.is_google() => sniffed(None),
         // Whoever asks for a version that does not exist wants to hear which ones do.
         Kind::Unknown if version.is_greased() && has_client_dcid && datagram.len() >= MIN_CLIENT_INITIAL => {
-            told(Some(Side::Client))
+            sniffed(Some(Side::Client))
         }
         _ => None,
     }
@@ -208,7 +208,7 @@ struct Space {
 /// One UDP conversation that speaks QUIC.
 #[derive(Default)]
 pub struct Quic {
-    keys: Vec<Known>,
+    keys: Vec<KeySet>,
     keyring: Keyring,
     spaces: Spaces,
     streams: Streams,
@@ -249,7 +249,7 @@ impl Spaces {
 }
 
 /// Keys and what they follow from.
-struct Known {
+struct KeySet {
     version: Version,
     dcid: Vec<u8>,
     keys: Keys,
@@ -316,9 +316,9 @@ impl Quic {
         self.streams.finish(tell);
         for level in [Level::Initial, Level::Handshake, Level::OneRtt] {
             for sender in [Side::Client, Side::Server] {
-                let mut told = Vec::new();
-                self.spaces.of(level).losses[sender].finish((level, sender), &mut |lost| told.push(lost));
-                told.into_iter().for_each(|lost| self.lost(lost, tell));
+                let mut all_lost = Vec::new();
+                self.spaces.of(level).losses[sender].finish((level, sender), &mut |lost| all_lost.push(lost));
+                all_lost.into_iter().for_each(|lost| self.lost(lost, tell));
             }
         }
     }
@@ -368,20 +368,21 @@ impl Quic {
         tell(Event::Packet(PacketSeen {
             kind: "1-RTT",
             bytes: bytes.len(),
-            opened: opened.as_ref().map(Opened::told),
+            opened: opened.as_ref().map(Opened::contents),
         }));
         match opened {
             Some(opened) => {
                 self.facts.read[from] += 1;
-                self.resets.known(from, bytes.len());
+                self.resets.recognised(from, bytes.len());
                 self.opened(Level::OneRtt, from, &opened, seen, tell);
             }
             None => {
                 self.facts.sealed[from] += 1;
                 self.resets.unknown(from, bytes, &self.cids[from.peer()], seen);
                 if let Some(&first) = bytes.first() {
-                    let known = self.rtt.client.unwrap_or_default().saturating_add(self.rtt.server.unwrap_or_default());
-                    self.spin.packet(from, first, seen, known);
+                    let handshake_rtt_ns =
+                        self.rtt.client.unwrap_or_default().saturating_add(self.rtt.server.unwrap_or_default());
+                    self.spin.packet(from, first, seen, handshake_rtt_ns);
                 }
             }
         }
@@ -459,9 +460,9 @@ impl Quic {
 
     /// A side names the connection ID by which it is to be reached.
     fn chooses(&mut self, from: Side, cid: &[u8], tell: &mut impl FnMut(Event<'_>)) {
-        let known = &mut self.cids[from];
-        if **known != *cid {
-            *known = cid.into();
+        let current = &mut self.cids[from];
+        if **current != *cid {
+            *current = cid.into();
             tell(Event::ConnectionId { of: from, cid });
         }
     }
@@ -551,7 +552,7 @@ impl Quic {
             self.lost(lost, tell);
         }
         if let Some(sample) = sample {
-            self.rtt[by] = Some(self.rtt[by].map_or(sample, |known| known.min(sample)));
+            self.rtt[by] = Some(self.rtt[by].map_or(sample, |least| least.min(sample)));
         }
     }
 
@@ -560,8 +561,8 @@ impl Quic {
     /// (RFC 9001 section 5.2). The server's may be of another version (RFC 9368 section 2.3).
     fn open(&mut self, from: Side, packet: &Long<'_>, tell: &mut impl FnMut(Event<'_>)) -> Option<Opened> {
         let largest = self.spaces.initial.largest[from];
-        let known = self.keys.iter().rev().filter(|known| known.version == packet.version);
-        if let Some(opened) = known.into_iter().find_map(|known| known.keys.open(from, packet, largest)) {
+        let candidates = self.keys.iter().rev().filter(|set| set.version == packet.version);
+        if let Some(opened) = candidates.into_iter().find_map(|set| set.keys.open(from, packet, largest)) {
             return Some(opened);
         }
         let dcid = match from {
@@ -581,7 +582,7 @@ impl Quic {
         if self.keys.len() >= MAX_KEYS {
             self.keys.remove(0);
         }
-        self.keys.push(Known { version: packet.version, dcid, keys });
+        self.keys.push(KeySet { version: packet.version, dcid, keys });
         Some(opened)
     }
 

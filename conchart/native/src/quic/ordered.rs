@@ -82,8 +82,8 @@ impl Ordered {
     }
 
     fn hand_out(&mut self, offset: u64, bytes: &[u8], seen: Moment, out: &mut impl FnMut(&[u8], Moment)) {
-        let known = usize::try_from(self.next.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let fresh = bytes.get(known..).unwrap_or_default();
+        let repeated = usize::try_from(self.next.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let fresh = bytes.get(repeated..).unwrap_or_default();
         if !fresh.is_empty() {
             self.next = self.next.saturating_add(fresh.len() as u64);
             out(fresh, seen);
@@ -92,7 +92,7 @@ impl Ordered {
 
     fn keep(&mut self, window: usize, offset: u64, bytes: &[u8], seen: Moment) {
         let fits = !self.is_full(window, bytes.len());
-        let longer = self.waiting.get(&offset).is_none_or(|(known, _)| known.len() < bytes.len());
+        let longer = self.waiting.get(&offset).is_none_or(|(piece, _)| piece.len() < bytes.len());
         if fits && longer && !bytes.is_empty() {
             self.held += bytes.len() + PIECE_COST;
             if let Some((replaced, _)) = self.waiting.insert(offset, (bytes.to_vec(), seen)) {
@@ -116,28 +116,29 @@ mod tests {
         Moment::new(frame.cast_signed(), frame, Side::Client)
     }
 
-    fn told(frames: &[(u64, &[u8])]) -> Vec<(Vec<u8>, u64)> {
-        let (mut stream, mut told) = (Ordered::default(), Vec::new());
+    fn handed_out(frames: &[(u64, &[u8])]) -> Vec<(Vec<u8>, u64)> {
+        let (mut stream, mut pieces) = (Ordered::default(), Vec::new());
         for (frame, (offset, bytes)) in (1..).zip(frames) {
-            stream
-                .frame(WINDOW, *offset, bytes, moment(frame), |bytes, seen| told.push((bytes.to_vec(), seen.frame())));
+            stream.frame(WINDOW, *offset, bytes, moment(frame), |bytes, seen| {
+                pieces.push((bytes.to_vec(), seen.frame()))
+            });
         }
-        told
+        pieces
     }
 
     #[test]
     fn bytes_carry_the_datagram_that_brought_them() {
         let frames: [(u64, &[u8]); 4] = [(3, b"de"), (0, b"ab"), (3, b"d"), (2, b"c")];
-        assert_eq!(told(&frames), [(b"ab".to_vec(), 2), (b"c".to_vec(), 4), (b"de".to_vec(), 1)]);
+        assert_eq!(handed_out(&frames), [(b"ab".to_vec(), 2), (b"c".to_vec(), 4), (b"de".to_vec(), 1)]);
     }
 
     #[test]
     fn what_is_given_up_is_no_longer_waited_for() {
-        let (mut stream, mut told) = (Ordered::default(), Vec::new());
+        let (mut stream, mut text) = (Ordered::default(), Vec::new());
         stream.frame(WINDOW, 5, b"fg", moment(1), |_, _| unreachable!());
         assert_eq!(stream.skip(), Some((5, moment(1))));
-        stream.go_on(|bytes, _| told.extend_from_slice(bytes));
-        assert_eq!((told, stream.next(), stream.held(), stream.skip()), (b"fg".to_vec(), 7, 0, None));
+        stream.go_on(|bytes, _| text.extend_from_slice(bytes));
+        assert_eq!((text, stream.next(), stream.held(), stream.skip()), (b"fg".to_vec(), 7, 0, None));
     }
 
     #[test]

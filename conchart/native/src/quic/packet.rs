@@ -269,8 +269,8 @@ mod tests {
     #[test]
     fn versions_have_the_names_people_use() {
         let names = [1, 0x6b33_43cf, 0xff00_001d, 0x5130_3530, 0x0a1a_2a3a, 0xface_b002, 0];
-        let told = names.map(|number| Version(number).name().into_owned());
-        assert_eq!(told, ["v1", "v2", "draft-29", "Q050", "greased", "0xfaceb002", "negotiation"]);
+        let texts = names.map(|number| Version(number).name().into_owned());
+        assert_eq!(texts, ["v1", "v2", "draft-29", "Q050", "greased", "0xfaceb002", "negotiation"]);
     }
 
     #[test]

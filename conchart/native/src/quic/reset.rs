@@ -38,7 +38,7 @@ impl Resets {
     }
 
     /// A packet that was understood, or has the connection ID of its receiver: its sender knows the connection.
-    pub fn known(&mut self, from: Side, len: usize) {
+    pub fn recognised(&mut self, from: Side, len: usize) {
         self.latest[from] = len;
         if self.likely[from].take().is_some() {
             self.count[from] = MOST;
@@ -54,7 +54,7 @@ impl Resets {
         }
         let instead = packet.get(1..).and_then(|rest| rest.get(..cid.len())).unwrap_or_default();
         if cid.is_empty() || instead == cid {
-            return self.known(from, packet.len());
+            return self.recognised(from, packet.len());
         }
         let is_shorter = (SHORTEST..self.latest[from.peer()]).contains(&packet.len());
         let count = &mut self.count[from];
@@ -85,13 +85,13 @@ mod tests {
     }
 
     /// A server that goes on with these packets after the client's, which have 60 bytes.
-    fn told(packets: &[&[u8]], token: Option<Token>) -> Option<i64> {
+    fn detected_at(packets: &[&[u8]], token: Option<Token>) -> Option<i64> {
         let mut resets = Resets::default();
         if let Some(token) = token {
             resets.token(Server, token);
         }
         for (at, packet) in (0..).zip(packets) {
-            resets.known(Client, 60);
+            resets.recognised(Client, 60);
             resets.unknown(Server, packet, CID, moment(at));
         }
         resets.first(token.is_some()).map(|first| first.at)
@@ -104,17 +104,17 @@ mod tests {
     #[test]
     fn a_token_is_proof() {
         let reset = [&packet(3, 30)[..], &[9; 16]].concat();
-        assert_eq!(told(&[&packet(7, 40), &reset], Some([9; 16])), Some(1));
-        assert_eq!(told(&[&packet(7, 40), &reset], Some([8; 16])), None);
-        assert_eq!(told(&[&packet(7, 40), &[9; 20]], Some([9; 16])), None, "too short");
+        assert_eq!(detected_at(&[&packet(7, 40), &reset], Some([9; 16])), Some(1));
+        assert_eq!(detected_at(&[&packet(7, 40), &reset], Some([8; 16])), None);
+        assert_eq!(detected_at(&[&packet(7, 40), &[9; 20]], Some([9; 16])), None, "too short");
     }
 
     #[test]
     fn without_tokens_another_connection_id_at_the_end_tells_it() {
-        assert_eq!(told(&[&packet(7, 40), &packet(3, 40)], None), Some(1));
-        assert_eq!(told(&[&packet(7, 40), &packet(3, 40), &packet(4, 40)], None), Some(1));
-        assert_eq!(told(&[&packet(7, 40), &packet(3, 60)], None), None, "as long as what it answers");
-        assert_eq!(told(&[&packet(3, 40), &packet(7, 40)], None), None, "the server goes on");
-        assert_eq!(told(&[&packet(3, 40), &packet(3, 40)], None), None, "its next connection ID");
+        assert_eq!(detected_at(&[&packet(7, 40), &packet(3, 40)], None), Some(1));
+        assert_eq!(detected_at(&[&packet(7, 40), &packet(3, 40), &packet(4, 40)], None), Some(1));
+        assert_eq!(detected_at(&[&packet(7, 40), &packet(3, 60)], None), None, "as long as what it answers");
+        assert_eq!(detected_at(&[&packet(3, 40), &packet(7, 40)], None), None, "the server goes on");
+        assert_eq!(detected_at(&[&packet(3, 40), &packet(3, 40)], None), None, "its next connection ID");
     }
 }

@@ -32,7 +32,7 @@ impl<'a> PacketSeen<'a> {
             Kind::VersionNegotiation => "Version Negotiation",
             Kind::Unknown => "unknown",
         };
-        Self { kind, bytes: packet.len, opened: opened.map(Opened::told) }
+        Self { kind, bytes: packet.len, opened: opened.map(Opened::contents) }
     }
 
     /// Its frames, in order; none where it was not opened.
@@ -42,7 +42,7 @@ impl<'a> PacketSeen<'a> {
 }
 
 impl Opened {
-    pub(super) fn told(&self) -> (u64, &[u8]) {
+    pub(super) fn contents(&self) -> (u64, &[u8]) {
         (self.number, &self.payload)
     }
 }
@@ -140,20 +140,20 @@ mod tests {
 
     #[test]
     fn a_new_connection_id_may_retire_others() {
-        let told = |retires| {
+        let frames = |retires| {
             let payload = [&[0x18, 4, retires, 3, 0xc0, 0xff, 0xee][..], &[7; 16]].concat();
             let packet = PacketSeen { kind: "1-RTT", bytes: 40, opened: Some((3, &payload)) };
             packet.frames().map(|frame| (frame.value, frame.text)).collect::<Vec<_>>()
         };
-        assert_eq!(told(0), [(Some(4), Some("c0ffee".into()))]);
-        assert_eq!(told(2), [(Some(4), Some("c0ffee 2".into()))]);
+        assert_eq!(frames(0), [(Some(4), Some("c0ffee".into()))]);
+        assert_eq!(frames(2), [(Some(4), Some("c0ffee 2".into()))]);
     }
 
     #[test]
     fn frames_say_what_they_have() {
         let payload = [2, 9, 7, 1, 1, 1, 2, 0x0f, 4, 3, 2, 8, 8, 0x12, 5, 0x1d, 0x41, 0x02, 2, b'n', b'o', 0, 0];
         let packet = PacketSeen { kind: "1-RTT", bytes: 40, opened: Some((3, &payload)) };
-        let told: Vec<_> = packet.frames().collect();
+        let frames: Vec<_> = packet.frames().collect();
         let expected = [
             FrameSeen { kind: "ACK", value: Some(7), text: Some("8-9 3-5".into()), ..FrameSeen::default() },
             FrameSeen {
@@ -178,7 +178,7 @@ mod tests {
             },
             FrameSeen { kind: "PADDING", bytes: Some(2), ..FrameSeen::default() },
         ];
-        assert_eq!(told, expected);
+        assert_eq!(frames, expected);
         assert_eq!(PacketSeen { opened: None, ..packet }.frames().count(), 0);
     }
 }

@@ -33,8 +33,8 @@ struct Turning {
 }
 
 impl Spin {
-    /// The next packet; `known` is the round trip between client and server that the handshake has shown.
-    pub fn packet(&mut self, from: Side, first_byte: u8, seen: Moment, known: i64) {
+    /// The next packet; `handshake_rtt_ns` is the round trip between client and server that the handshake has shown.
+    pub fn packet(&mut self, from: Side, first_byte: u8, seen: Moment, handshake_rtt_ns: i64) {
         let bit = first_byte & SPIN != 0;
         let before = self.sides[from].bit.replace(bit);
         if before == Some(bit) {
@@ -49,7 +49,7 @@ impl Spin {
         let sample = peer.change.take_if(|_| is_answer).map(|change| seen.at.saturating_sub(change.at));
         let rest = peer.latest;
         self.sides[from].latest = sample;
-        let is_possible = |sample: &i64| rest.is_none_or(|rest| rest.saturating_add(*sample) >= known / 2);
+        let is_possible = |sample: &i64| rest.is_none_or(|rest| rest.saturating_add(*sample) >= handshake_rtt_ns / 2);
         match sample.filter(|&sample| sample > 0).filter(is_possible) {
             Some(sample) => {
                 self.fitting = self.fitting.saturating_add(1);
@@ -83,10 +83,15 @@ mod tests {
     use crate::stream::Side::{Client, Server};
 
     /// Packets at the client: side, bit, and the millisecond.
-    fn told(packets: impl IntoIterator<Item = (Side, bool, i64)>, known: i64) -> BySide<Option<i64>> {
+    fn round_trips(packets: impl IntoIterator<Item = (Side, bool, i64)>, handshake_rtt_ns: i64) -> BySide<Option<i64>> {
         let mut spin = Spin::default();
         for (from, bit, at) in packets {
-            spin.packet(from, if bit { 0x60 } else { 0x40 }, Moment::new(at, at.unsigned_abs(), from), known);
+            spin.packet(
+                from,
+                if bit { 0x60 } else { 0x40 },
+                Moment::new(at, at.unsigned_abs(), from),
+                handshake_rtt_ns,
+            );
         }
         BySide { client: spin.rtt(Client), server: spin.rtt(Server) }
     }
@@ -103,7 +108,7 @@ mod tests {
 
     #[test]
     fn changes_that_follow_from_each_other_are_round_trips() {
-        assert_eq!(told(spinning(40), 0), BySide { client: Some(1), server: Some(40) });
+        assert_eq!(round_trips(spinning(40), 0), BySide { client: Some(1), server: Some(40) });
     }
 
     #[test]
@@ -111,23 +116,23 @@ mod tests {
         let mut packets = spinning(40);
         // The server's packet of before its second change comes after it.
         packets.insert(8, (Server, true, 81));
-        assert_eq!(told(packets, 0).server, Some(40));
+        assert_eq!(round_trips(packets, 0).server, Some(40));
     }
 
     #[test]
     fn what_is_shorter_than_the_handshake_allows_is_no_round_trip() {
-        assert_eq!(told(spinning(40), 100), BySide::default());
+        assert_eq!(round_trips(spinning(40), 100), BySide::default());
     }
 
     #[test]
     fn a_bit_that_stays_or_is_random_tells_nothing() {
         let nothing = BySide::default();
-        assert_eq!(told((0..50).map(|n| (if n % 2 == 0 { Client } else { Server }, false, n)), 0), nothing);
+        assert_eq!(round_trips((0..50).map(|n| (if n % 2 == 0 { Client } else { Server }, false, n)), 0), nothing);
         let mut state = 7_u32;
         let random = (0..400).map(|n| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (if n % 2 == 0 { Client } else { Server }, state >> 31 == 1, 10 * n)
         });
-        assert_eq!(told(random.collect::<Vec<_>>(), 0), nothing);
+        assert_eq!(round_trips(random.collect::<Vec<_>>(), 0), nothing);
     }
 }

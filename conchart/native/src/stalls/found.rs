@@ -14,7 +14,7 @@ pub const LEAST_NS: i64 = 1_000_000;
 /// Where a message ends was guessed: what comes after a pause may be another one.
 const UNREAD: f64 = 0.5;
 /// The receiver said that it had the bytes: no round trip has to be known for that.
-const TOLD: f64 = 0.9;
+const REPORTED: f64 = 0.9;
 /// Stalls that wait for their phase; more, and the oldest are given up.
 const MOST: usize = 1_024;
 
@@ -84,7 +84,7 @@ impl Found {
     pub fn was_late(&mut self, side: Side, bytes: (u64, u64)) {
         if let Some(lost) = self.lost(side, bytes) {
             lost.detail = Some(Detail::Spurious);
-            lost.confidence = lost.confidence.max(TOLD);
+            lost.confidence = lost.confidence.max(REPORTED);
         }
     }
 
@@ -96,7 +96,7 @@ impl Found {
             // Acknowledgements that come tell of a loss, not some that do not.
             let detail = if lost.kind == Kind::Rto { Detail::Ack } else { Detail::Spurious };
             lost.detail = Some(detail);
-            lost.confidence = lost.confidence.max(TOLD);
+            lost.confidence = lost.confidence.max(REPORTED);
         }
     }
 

@@ -29,7 +29,7 @@ pub struct Path {
     /// The least between the capture point and the receiver; 0 where it is not known.
     pub far: i64,
     /// Was each half measured in the TCP handshake?
-    pub is_known: bool,
+    pub is_measured: bool,
 }
 
 impl Path {
@@ -42,7 +42,7 @@ impl Path {
             near: handshake[sender].or(acks[sender]).map_or(0, clip),
             near_least: least(sender).map_or(0, clip),
             far: least(receiver).or(acks[receiver]).map_or(0, clip),
-            is_known: handshake.client.is_some() && handshake.server.is_some(),
+            is_measured: handshake.client.is_some() && handshake.server.is_some(),
         }
     }
 
@@ -73,6 +73,6 @@ impl Path {
 
     /// What is told with a round trip that nobody measured is told with less confidence.
     pub fn confidence(self, confidence: f64) -> f64 {
-        if self.is_known { confidence } else { (confidence * 70.0).round() / 100.0 }
+        if self.is_measured { confidence } else { (confidence * 70.0).round() / 100.0 }
     }
 }

@@ -81,7 +81,7 @@ pub struct Sender {
     received: u64,
     received_by_small: u64,
     /// What it has acknowledged of the peer's stream, with its segment before this one.
-    said: u64,
+    acknowledged_before: u64,
     /// The latest ended with what its program had written (PSH; RFC 9293 section 3.9.1.2).
     has_all: bool,
     size: Size,
@@ -103,7 +103,7 @@ pub struct Sender {
     largest_window: u64,
     /// Acknowledgements that repeat the latest one, and when the first and the last of them came.
     duplicates: u8,
-    told_at: i64,
+    first_duplicate_at: i64,
     duplicate_at: i64,
     /// The peer has data beyond a gap.
     has_gap: bool,
@@ -145,7 +145,7 @@ impl Sender {
             let is_bare = taken.end == taken.position && segment.flags.is_plain();
             if is_bare && edge == self.edge || segment.sacks_beyond_gap {
                 if self.duplicates == 0 {
-                    self.told_at = seen.at;
+                    self.first_duplicate_at = seen.at;
                 }
                 self.duplicates = self.duplicates.saturating_add(1);
                 self.duplicate_at = seen.at;
@@ -199,7 +199,7 @@ impl Sender {
 
     /// This side sent a segment, which was taken.
     pub fn sent(&mut self, taken: &Taken) {
-        self.said = taken.acked;
+        self.acknowledged_before = taken.acked;
     }
 
     /// This side sent a FIN without data: what is missing before it was due by then.
@@ -214,7 +214,7 @@ impl Sender {
     pub fn data(&mut self, side: Side, passed: &Passed<'_>, found: &mut Found) {
         let Passed { taken, seen, .. } = *passed;
         if taken.mark == Some(Mark::Retransmit)
-            || taken.mark == Some(Mark::OutOfOrder) && self.was_asked_for(seen, Path::new(side, passed.tcp))
+            || taken.mark == Some(Mark::OutOfOrder) && self.was_requested(seen, Path::new(side, passed.tcp))
         {
             if self.closed.is_some() {
                 self.was_probed = true;
@@ -251,8 +251,8 @@ impl Sender {
     }
 
     /// Is this what the peer's acknowledgements asked for, and not just late? Those had the time to get there.
-    fn was_asked_for(&self, seen: Moment, path: Path) -> bool {
-        (self.duplicates >= DUPLICATE_ACKS || self.has_gap) && seen.at - self.told_at >= path.near / 4 * 3
+    fn was_requested(&self, seen: Moment, path: Path) -> bool {
+        (self.duplicates >= DUPLICATE_ACKS || self.has_gap) && seen.at - self.first_duplicate_at >= path.near / 4 * 3
     }
 
     fn remember(&mut self, sent: DataSegment) {
@@ -420,7 +420,7 @@ impl Sender {
             return by_window();
         }
         // What stands beyond what the sender had acknowledged is not echoed yet (RFC 7323 section 4.3).
-        let is_got = is_new || ack.position > before.position && ack.stands > self.said;
+        let is_got = is_new || ack.position > before.position && ack.stands > self.acknowledged_before;
         if is_got && self.was_crowded(wait, on_its_way) {
             let confidence = if self.mostly_short() { 0.6 } else { 0.5 };
             return Some((wait.stall(Kind::SlowStart, release, confidence), Within::Any));
@@ -445,7 +445,7 @@ impl Sender {
     /// had it paused. Where only some are short, the next one must not be an answer.
     fn was_crowded(&self, wait: &Wait<'_>, on_its_way: u64) -> bool {
         let may_answer = wait.passed.taken.acked > self.received;
-        wait.path.is_known
+        wait.path.is_measured
             && self.never_holds
             && self.flight >= INITIAL_WINDOW
             && self.flight > self.flown
@@ -490,13 +490,13 @@ impl Sender {
         let went_on = had_arrived.is_some() && latest.is_some_and(|latest| latest.at - start.at > path.whole());
         let start = latest.filter(|_| went_on).unwrap_or(start);
 
-        let is_told = self.duplicates >= DUPLICATE_ACKS || self.has_gap;
+        let is_reported = self.duplicates >= DUPLICATE_ACKS || self.has_gap;
         let is_soon = seen.at - self.duplicate_at <= path.near + REORDERING_NS.max(path.whole() / 2);
         let quiet_since = latest.map_or(start.at, |latest| latest.at.max(self.duplicate_at));
         let goes_on = position < self.recovers_to && seen.at - quiet_since < LEAST_RTO_NS;
         let kind = match self.recovery.filter(|_| goes_on) {
             Some(kind) => kind,
-            None if is_told && is_soon => Kind::FastRetransmit,
+            None if is_reported && is_soon => Kind::FastRetransmit,
             None => Kind::Rto,
         };
         let of_syn = first.is_some_and(|first| passed.tcp.syn.is_some_and(|syn| syn == first.seen));
@@ -523,8 +523,8 @@ impl Sender {
             unfinished: false,
         };
         if self.is_cut_down(first, passed) {
-            let is_told = seen.at - start.at < LEAST_RTO_NS;
-            stall.detail = Some(if is_told { Detail::Icmp } else { Detail::BlackHole });
+            let is_reported = seen.at - start.at < LEAST_RTO_NS;
+            stall.detail = Some(if is_reported { Detail::Icmp } else { Detail::BlackHole });
             stall.kind = Kind::Pmtu;
             self.size.lower(end - position);
         }

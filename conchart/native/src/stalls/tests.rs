@@ -136,7 +136,7 @@ impl Wire {
 }
 
 /// A client 20 ms away has sent a request of 300 bytes at -10 ms.
-fn asked() -> Wire {
+fn with_request() -> Wire {
     let mut wire = Wire::open(20.0, 0.1);
     wire.data(-10.0, C, 0, 0, 300);
     wire
@@ -144,7 +144,7 @@ fn asked() -> Wire {
 
 #[test]
 fn a_small_segment_that_waits_for_a_delayed_acknowledgement_was_held() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 200);
     wire.ack(60.0, C, 200);
     wire.data(60.2, S, 200, 300, 500);
@@ -153,7 +153,7 @@ fn a_small_segment_that_waits_for_a_delayed_acknowledgement_was_held() {
 
 #[test]
 fn so_was_one_that_waits_for_no_more_than_the_round_trip() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 200);
     wire.ack(20.0, C, 200);
     wire.data(20.1, S, 200, 300, 500);
@@ -162,7 +162,7 @@ fn so_was_one_that_waits_for_no_more_than_the_round_trip() {
 
 #[test]
 fn a_program_that_takes_as_long_as_a_round_trip_is_not_held() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 200);
     wire.ack(20.0, C, 200);
     wire.data(20.5, S, 200, 300, 500);
@@ -182,7 +182,7 @@ fn the_way_from_the_capture_point_to_the_sender_counts() {
 
 #[test]
 fn what_answers_the_peer_was_not_held() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 200);
     wire.data(60.0, C, 300, 200, 100);
     wire.data(60.2, S, 200, 400, 500);
@@ -191,7 +191,7 @@ fn what_answers_the_peer_was_not_held() {
 
 #[test]
 fn who_sends_small_segments_without_waiting_holds_nothing() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 200);
     wire.data(0.1, S, 200, 300, 200);
     wire.ack(60.0, C, 400);
@@ -201,7 +201,7 @@ fn who_sends_small_segments_without_waiting_holds_nothing() {
 
 #[test]
 fn who_has_more_to_send_and_does_not_is_not_silent() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, MSS);
     wire.ack(20.0, C, MSS);
     wire.data(290.0, S, MSS, 300, 500);
@@ -210,7 +210,7 @@ fn who_has_more_to_send_and_does_not_is_not_silent() {
 
 #[test]
 fn a_full_segment_is_not_held() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 200);
     wire.ack(60.0, C, 200);
     wire.data(60.2, S, 200, 300, MSS);
@@ -220,7 +220,7 @@ fn a_full_segment_is_not_held() {
 
 #[test]
 fn a_program_that_goes_on_when_it_likes_is_silent_not_held() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 200);
     wire.ack(20.0, C, 200);
     wire.data(90.0, S, 200, 300, 500);
@@ -229,7 +229,7 @@ fn a_program_that_goes_on_when_it_likes_is_silent_not_held() {
 
 #[test]
 fn silence_before_a_response_is_the_wait_itself() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 200);
     wire.ack(20.0, C, 200);
     wire.data(90.0, S, 200, 300, 500);
@@ -238,7 +238,7 @@ fn silence_before_a_response_is_the_wait_itself() {
 
 #[test]
 fn a_segment_that_a_timer_sends_again_was_lost_since_it_was_sent() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 200);
     wire.data(230.0, S, 0, 300, 200);
     wire.ack(250.0, C, 200);
@@ -247,7 +247,7 @@ fn a_segment_that_a_timer_sends_again_was_lost_since_it_was_sent() {
 
 #[test]
 fn in_a_handshake_that_is_a_loss_of_the_handshake() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 200);
     wire.data(230.0, S, 0, 300, 200);
     wire.ack(250.0, C, 200);
@@ -256,7 +256,7 @@ fn in_a_handshake_that_is_a_loss_of_the_handshake() {
 
 #[test]
 fn lost_twice_is_lost_until_the_copy_that_arrives() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 200);
     wire.data(230.0, S, 0, 300, 200);
     wire.data(690.0, S, 0, 300, 200);
@@ -266,7 +266,7 @@ fn lost_twice_is_lost_until_the_copy_that_arrives() {
 
 #[test]
 fn what_a_fin_overtook_was_due_when_that_passed() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 200);
     wire.ack(20.0, C, 200);
     wire.packet(900.0, S, ACK | FIN, 224, 300, 0);
@@ -276,7 +276,7 @@ fn what_a_fin_overtook_was_due_when_that_passed() {
 
 /// Five full segments of which the second gets lost behind the capture point; three acknowledgements say so.
 fn with_a_hole() -> Wire {
-    let mut wire = asked();
+    let mut wire = with_request();
     for number in 0..5 {
         wire.data(f64::from(number) * 0.01, S, number * MSS, 300, MSS);
     }
@@ -290,7 +290,7 @@ fn with_a_hole() -> Wire {
 
 #[test]
 fn so_is_the_loss_of_what_ends_it() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, C, 300, 0, 80);
     wire.data(230.0, C, 300, 0, 80);
     let at = |ms: i64, frame| Moment::new(ms * 1_000_000, frame, Side::Client);
@@ -318,7 +318,7 @@ fn when_nobody_repeats_it_at_once_a_timer_does() {
 
 #[test]
 fn data_that_its_receiver_reports_as_received_twice_had_arrived() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 200);
     wire.data(230.0, S, 0, 300, 200);
     wire.twice = Some((0, 200));
@@ -330,7 +330,7 @@ fn data_that_its_receiver_reports_as_received_twice_had_arrived() {
 #[test]
 fn an_acknowledgement_that_echoes_the_first_transmission_shows_that_nothing_was_lost() {
     for (echo, detail) in [(7, Detail::Spurious), (8, Detail::Tail)] {
-        let mut wire = asked();
+        let mut wire = with_request();
         wire.timestamps = Some((7, 1));
         wire.data(0.0, S, 0, 300, 200);
         wire.timestamps = Some((8, 1));
@@ -352,7 +352,7 @@ fn a_copy_of_what_was_acknowledged_long_ago_tells_of_a_lost_acknowledgement() {
 
 #[test]
 fn the_tail_of_a_response_is_held_as_long_as_a_small_segment_before_it_is_on_its_way() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 40);
     wire.data(0.1, S, 40, 300, MSS);
     wire.data(0.2, S, 40 + MSS, 300, MSS);
@@ -435,7 +435,7 @@ fn a_refusal_is_an_answer() {
 #[test]
 fn a_closed_window_holds_who_goes_on_when_it_opens() {
     for pause in [0.3, 200.0] {
-        let mut wire = asked();
+        let mut wire = with_request();
         wire.data(0.0, S, 0, 300, 5 * MSS);
         wire.window.client = 0;
         wire.ack(20.0, C, 5 * MSS);
@@ -475,7 +475,7 @@ fn a_window_that_opens_without_an_acknowledgement_was_the_receivers() {
 
 #[test]
 fn a_large_segment_that_passes_only_when_it_is_cut_down_was_too_large_for_the_path() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, MSS);
     wire.data(230.0, S, 0, 300, MSS);
     wire.data(690.0, S, 0, 300, 1_000);
@@ -485,7 +485,7 @@ fn a_large_segment_that_passes_only_when_it_is_cut_down_was_too_large_for_the_pa
 
 #[test]
 fn what_is_repeated_after_the_last_byte_keeps_nobody_waiting() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.packet(0.0, S, ACK | FIN, 0, 300, 200);
     wire.packet(230.0, S, ACK | FIN, 0, 300, 200);
     assert_eq!(wire.found(phases::Kind::Close), []);

@@ -402,7 +402,7 @@ impl Assembler {
     }
 
     /// As [`reached`](Self::reached), or the end that a FIN told, which may have overtaken what lies before it.
-    pub fn told(&self) -> u64 {
+    pub fn announced_end(&self) -> u64 {
         let end = self.fin.map_or(0, |(end, _)| end);
         if self.high > 0 { self.reached().max(end) } else { self.reached() }
     }

@@ -73,7 +73,7 @@ impl Half {
             self.assembler.restart(seq);
             position = self.assembler.start;
         }
-        Extent { position, end: position + u64::from(segment.payload_len), reached: self.assembler.told() }
+        Extent { position, end: position + u64::from(segment.payload_len), reached: self.assembler.announced_end() }
     }
 
     /// Has only an acknowledgement told where the stream starts? It may be damaged; what this side sends tells better.

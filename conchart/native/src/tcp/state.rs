@@ -115,8 +115,8 @@ impl Connection {
     #[must_use]
     pub fn unacknowledged(&self, side: Side) -> Option<u64> {
         let Half { assembler, .. } = &self.halves[side];
-        let is_known = self.halves[side.peer()].is_captured() && assembler.is_started();
-        is_known.then(|| assembler.high.saturating_sub(assembler.acked.max(assembler.start)))
+        let is_measurable = self.halves[side.peer()].is_captured() && assembler.is_started();
+        is_measurable.then(|| assembler.high.saturating_sub(assembler.acked.max(assembler.start)))
     }
 
     /// The first FIN of that side.

@@ -25,9 +25,9 @@ const NEEDED: [Label; 4] = [Label::ClientHandshake, Label::ServerHandshake, Labe
 pub struct CryptoHandshake {
     handshaking: Box<Handshaking>,
     /// Secrets were asked for: of early data, of all else.
-    asked_early: bool,
-    asked: bool,
-    told_refusal: bool,
+    requested_early: bool,
+    requested: bool,
+    reported_refusal: bool,
     /// Its first hello, where the client had to say it again.
     begun: Option<Moment>,
 }
@@ -43,9 +43,9 @@ impl CryptoHandshake {
     pub fn new() -> Self {
         Self {
             handshaking: Box::new(Handshaking::new(Machine::over_quic())),
-            asked_early: false,
-            asked: false,
-            told_refusal: false,
+            requested_early: false,
+            requested: false,
+            reported_refusal: false,
             begun: None,
         }
     }
@@ -95,16 +95,16 @@ impl CryptoHandshake {
     /// What opens the packets of the client's early data, once: when its hello has been read.
     pub fn early_secret(&mut self, keys: &Keys) -> Option<Secret> {
         let facts = &self.handshaking.machine.facts;
-        let random = facts.client_random.filter(|_| !self.asked_early)?;
-        self.asked_early = true;
+        let random = facts.client_random.filter(|_| !self.requested_early)?;
+        self.requested_early = true;
         keys.of_early_data(&random).filter(|_| facts.early_data_offered != Some(false))
     }
 
     /// What opens the packets of both sides, once: when the server has chosen a suite.
     pub fn secrets(&mut self, keys: &Keys) -> Option<(Suite, Secrets)> {
         let machine = &mut self.handshaking.machine;
-        let (code, random) = machine.cipher().zip(machine.facts.client_random).filter(|_| !self.asked)?;
-        self.asked = true;
+        let (code, random) = machine.cipher().zip(machine.facts.client_random).filter(|_| !self.requested)?;
+        self.requested = true;
         let secrets = keys.of(&random, &[]);
         let suite = Suite::of(code, Version::TLS13.0);
         let coverage = match (&secrets, suite) {
@@ -120,7 +120,7 @@ impl CryptoHandshake {
     pub fn refuses_early(&mut self) -> bool {
         let facts = &self.handshaking.machine.facts;
         let refuses = facts.early_data_offered == Some(true) && facts.early_data == Some(false);
-        refuses && !std::mem::replace(&mut self.told_refusal, true)
+        refuses && !std::mem::replace(&mut self.reported_refusal, true)
     }
 
     /// What the server's stateless resets end with.

@@ -60,7 +60,7 @@ struct Latest {
 /// hellos are alike to JA4. (To JA3 they are not: it depends on the order.)
 #[derive(Default)]
 struct Memory {
-    known: Vec<(Box<[u16]>, Arc<str>)>,
+    recent: Vec<(Box<[u16]>, Arc<str>)>,
     /// Room for what the next one is made of.
     material: Vec<u16>,
     /// How many had to be worked out.
@@ -73,7 +73,7 @@ impl Memory {
     fn recall(&mut self, write: impl FnOnce(&mut Vec<u16>), work_out: impl FnOnce() -> Box<str>) -> Arc<str> {
         self.material.clear();
         write(&mut self.material);
-        if let Some((_, print)) = self.known.iter().rev().find(|(of, _)| **of == *self.material) {
+        if let Some((_, print)) = self.recent.iter().rev().find(|(of, _)| **of == *self.material) {
             return Arc::clone(print);
         }
         #[cfg(test)]
@@ -81,10 +81,10 @@ impl Memory {
             self.worked_out += 1;
         }
         let print = Arc::from(work_out());
-        if self.known.len() >= REMEMBERED {
-            self.known.remove(0);
+        if self.recent.len() >= REMEMBERED {
+            self.recent.remove(0);
         }
-        self.known.push((self.material.as_slice().into(), Arc::clone(&print)));
+        self.recent.push((self.material.as_slice().into(), Arc::clone(&print)));
         print
     }
 }
@@ -92,11 +92,11 @@ impl Memory {
 /// The fingerprints of a hello; `over` is what carried it.
 pub(super) fn of(hello: &ClientHello<'_>, over: Transport) -> Fingerprints {
     LATEST.with_borrow_mut(|Latest { hellos, key, ja3: threes, ja4: fours }| {
-        let said = (hello.version, hello.ciphers, hello.groups, hello.point_formats, hello.versions);
+        let offered = (hello.version, hello.ciphers, hello.groups, hello.point_formats, hello.versions);
         let extended = (hello.signature_algorithms, hello.protocols().next(), &hello.extensions);
-        let hash = key.hash_one((over as u8, said, extended));
-        if let Some((_, known)) = hellos.iter().rev().find(|(of, _)| *of == hash) {
-            return known.clone();
+        let hash = key.hash_one((over as u8, offered, extended));
+        if let Some((_, prints)) = hellos.iter().rev().find(|(of, _)| *of == hash) {
+            return prints.clone();
         }
         let found = Fingerprints {
             ja3: threes.recall(|material| write_ja3(hello, material), || ja3(hello)),

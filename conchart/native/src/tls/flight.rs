@@ -61,7 +61,9 @@ impl Sizes {
     }
 
     pub fn is_finished(self, size: u64) -> bool {
-        [32, 48].into_iter().any(|hash| self.hash.is_none_or(|known| known == hash) && size == self.sealed(4 + hash))
+        [32, 48]
+            .into_iter()
+            .any(|hash| self.hash.is_none_or(|expected| expected == hash) && size == self.sealed(4 + hash))
     }
 
     /// What the sender of a Finished of this size adds to its records (RFC 8446 section 5.4): Java does.

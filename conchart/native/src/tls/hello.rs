@@ -181,7 +181,7 @@ impl<'a> ClientHello<'a> {
     /// (RFC 5077 section 3.2)?
     pub fn takes_tickets(&self, is_tls13: bool) -> Option<bool> {
         let asks = if is_tls13 { extension::PSK_KEY_EXCHANGE_MODES } else { extension::SESSION_TICKET };
-        self.known(self.extensions.contains(&asks))
+        self.certain(self.extensions.contains(&asks))
     }
 
     /// Does it limit the size of records?
@@ -190,7 +190,7 @@ impl<'a> ClientHello<'a> {
     }
 
     /// What an extension says is known by its presence, or where all of them were read.
-    pub fn known(&self, present: bool) -> Option<bool> {
+    pub fn certain(&self, present: bool) -> Option<bool> {
         (self.whole || present).then_some(present)
     }
 

@@ -91,7 +91,7 @@ pub(super) struct Messages {
 
 impl Messages {
     #[cfg(test)]
-    pub fn kept(&self) -> usize {
+    pub fn buffered(&self) -> usize {
         self.body.len()
     }
 
@@ -203,7 +203,7 @@ fn is_plausible(kind: u8, length: u32, record: u32) -> bool {
         COMPRESSED_CERTIFICATE, ENCRYPTED_EXTENSIONS, END_OF_EARLY_DATA, FINISHED, HELLO_RETRY_REQUEST, KEY_UPDATE,
         NEW_SESSION_TICKET, SERVER_HELLO, SERVER_HELLO_DONE, SERVER_KEY_EXCHANGE,
     };
-    let is_known = matches!(
+    let is_message_type = matches!(
         kind,
         CLIENT_HELLO
             | SERVER_HELLO
@@ -222,5 +222,5 @@ fn is_plausible(kind: u8, length: u32, record: u32) -> bool {
             | KEY_UPDATE
             | COMPRESSED_CERTIFICATE
     );
-    is_known && length.saturating_add(4) <= record
+    is_message_type && length.saturating_add(4) <= record
 }

@@ -21,7 +21,7 @@ enum Form {
     Flag,
 }
 
-fn known(id: u64) -> Option<(&'static str, Form)> {
+fn definition(id: u64) -> Option<(&'static str, Form)> {
     Some(match id {
         0x00 => ("original_destination_connection_id", Form::Bytes),
         0x01 => ("max_idle_timeout", Form::Number),
@@ -58,7 +58,7 @@ pub(super) fn texts(body: &[u8]) -> Vec<String> {
 
 fn text(id: u64, value: &[u8]) -> String {
     let number = Fields(value).varint();
-    match (known(id), number) {
+    match (definition(id), number) {
         (Some((name, Form::Flag)), _) => name.into(),
         (Some((name, Form::Number)), Some(number)) => format!("{name}={number}"),
         (named, _) => {
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn hostile_parameters_take_little_room() {
         let long = [&[0x40, 0x7f, 0x44, 0x00][..], &[7; 1024]].concat().repeat(100);
-        let told = texts(&long);
-        assert_eq!((told.len(), told.iter().all(|text| text.len() <= 2 * LONGEST + 8)), (MOST, true));
+        let found = texts(&long);
+        assert_eq!((found.len(), found.iter().all(|text| text.len() <= 2 * LONGEST + 8)), (MOST, true));
     }
 }

@@ -31,7 +31,7 @@ impl Tls {
         self.take_earlier();
         match opened {
             Opened::Encrypted if part.done => self.sealed(from, part),
-            Opened::Encrypted | Opened::Kept | Opened::Early => {}
+            Opened::Encrypted | Opened::Buffered | Opened::Early => {}
             Opened::Content(content) => {
                 self.opened(from, part, &content);
                 self.take_earlier();

@@ -126,13 +126,13 @@ impl Undecided {
             return;
         }
         let mut last = BySide { client: true, server: true };
-        let mut kept_from = self.records.len();
+        let mut retained_from = self.records.len();
         for (index, seen) in self.records.iter().enumerate().rev() {
             if std::mem::take(&mut last[seen.from]) && self.sizes.is_alert(seen.bytes) {
-                kept_from = index;
+                retained_from = index;
             }
         }
-        out.extend(self.records.drain(..kept_from));
+        out.extend(self.records.drain(..retained_from));
     }
 }
 

@@ -128,7 +128,7 @@ impl Transcript {
         let cover = match opened {
             _ if !protected => Cover::Clear,
             Opened::Content(_) | Opened::Data(_) => Cover::Opened,
-            Opened::Encrypted | Opened::Kept | Opened::Early => Cover::Encrypted,
+            Opened::Encrypted | Opened::Buffered | Opened::Early => Cover::Encrypted,
         };
         let kind = match opened {
             Opened::Content(content) if protected => content.kind,

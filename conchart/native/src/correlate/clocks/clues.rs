@@ -198,8 +198,8 @@ fn measure(gaps: &mut [Gap]) {
     while !left.is_empty() {
         let unmeasured: Vec<Clue> = left.iter().filter_map(|at| gaps.get(*at)).map(|gap| gap.clue).collect();
         let passed = |at: &usize| gaps.get(*at).map_or((0, 0), |gap| gap.passed(gaps, &unmeasured));
-        let told = left.iter().map(passed).enumerate();
-        let Some((index, (_, ns))) = told.max_by_key(|(index, (points, _))| (*points, std::cmp::Reverse(*index)))
+        let measured = left.iter().map(passed).enumerate();
+        let Some((index, (_, ns))) = measured.max_by_key(|(index, (points, _))| (*points, std::cmp::Reverse(*index)))
         else {
             break;
         };
@@ -210,7 +210,7 @@ fn measure(gaps: &mut [Gap]) {
 }
 
 /// What packets before and after a step, with no other step between them, say of the time that passed.
-struct Told {
+struct Elapsed {
     /// How many packets there are on that side that has fewer.
     points: usize,
     /// One line explains all of them, if so much passed.
@@ -223,11 +223,12 @@ struct Told {
 impl Gap {
     /// How many packets tell how much time really passed between the two frames, and how much it was.
     fn passed(&self, gaps: &[Gap], unmeasured: &[Clue]) -> (usize, i64) {
-        let mut told: Vec<Told> = self.near.iter().flat_map(|near| self.told_by(near, gaps, unmeasured)).collect();
-        told.sort_by_key(|one| std::cmp::Reverse(one.points));
-        let Some(first) = told.first() else { return (0, 0) };
+        let mut elapsed: Vec<Elapsed> =
+            self.near.iter().flat_map(|near| self.elapsed_by(near, gaps, unmeasured)).collect();
+        elapsed.sort_by_key(|one| std::cmp::Reverse(one.points));
+        let Some(first) = elapsed.first() else { return (0, 0) };
         let (mut least, mut most) = (first.least, first.most);
-        for one in &told {
+        for one in &elapsed {
             if one.least.max(least) <= one.most.min(most) {
                 (least, most) = (one.least.max(least), one.most.min(most));
             }
@@ -236,7 +237,7 @@ impl Gap {
         (first.points, if is_bounded { least.midpoint(most) } else { first.equal.max(least).min(most) })
     }
 
-    fn told_by(&self, near: &Near, gaps: &[Gap], unmeasured: &[Clue]) -> Vec<Told> {
+    fn elapsed_by(&self, near: &Near, gaps: &[Gap], unmeasured: &[Clue]) -> Vec<Elapsed> {
         let Some(side) = near.parts.iter().position(|part| *part == self.clue.part) else { return Vec::new() };
         let others = |point: &Point| {
             let set = |side: usize, clue: &Clue| {
@@ -248,10 +249,10 @@ impl Gap {
             near.orders.iter().take(1).flatten().map(|point| (others(point), *point)).collect();
         points.sort_by_key(|(others, _)| *others);
         let same_others = points.chunk_by(|(one, _), (other, _)| one == other);
-        same_others.filter_map(|points| self.told_of(near, side, gaps, points)).collect()
+        same_others.filter_map(|points| self.elapsed_of(near, side, gaps, points)).collect()
     }
 
-    fn told_of(&self, near: &Near, side: usize, gaps: &[Gap], points: &[([usize; 2], Point)]) -> Option<Told> {
+    fn elapsed_of(&self, near: &Near, side: usize, gaps: &[Gap], points: &[([usize; 2], Point)]) -> Option<Elapsed> {
         // How far the other place is ahead at most and at least, before the step and after it.
         let mut bounds = [[i64::MAX, i64::MIN]; 2];
         let mut counts = [0; 2];
@@ -266,24 +267,28 @@ impl Gap {
             }
             *counts.get_mut(after)? += 1;
         }
-        let known = |bound: i64| (bound != i64::MAX && bound != i64::MIN).then_some(bound);
-        let grown = |after: i64, before: i64| Some(known(after)?.saturating_sub(known(before)?));
+        let bounded = |bound: i64| (bound != i64::MAX && bound != i64::MIN).then_some(bound);
+        let grown = |after: i64, before: i64| Some(bounded(after)?.saturating_sub(bounded(before)?));
         let [[most_before, least_before], [most_after, least_after]] = bounds;
         let (least, most) = (grown(least_after, most_before), grown(most_after, least_before));
         let equal: Vec<i64> =
             [grown(most_after, most_before), grown(least_after, least_before)].into_iter().flatten().collect();
         let equal = equal.iter().sum::<i64>().checked_div(i64::try_from(equal.len()).ok()?)?;
         let [before, after] = counts;
-        let told =
-            Told { points: before.min(after), least: least.unwrap_or(i64::MIN), most: most.unwrap_or(i64::MAX), equal };
+        let elapsed = Elapsed {
+            points: before.min(after),
+            least: least.unwrap_or(i64::MIN),
+            most: most.unwrap_or(i64::MAX),
+            equal,
+        };
         // Without all of the gap, the place's clock lags behind by what really passed.
-        let turned = Told {
+        let turned = Elapsed {
             least: most.map_or(i64::MIN, i64::saturating_neg),
             most: least.map_or(i64::MAX, i64::saturating_neg),
             equal: -equal,
-            ..told
+            ..elapsed
         };
-        Some(if side == 1 { turned } else { told })
+        Some(if side == 1 { turned } else { elapsed })
     }
 }
 

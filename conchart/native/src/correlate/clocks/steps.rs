@@ -22,8 +22,8 @@ pub struct Step {
 }
 
 /// Takes away what is known of the steps of two clocks: from which frame on each shows how much more.
-fn without(points: &mut [Point], known: &[Vec<(i64, i64)>; 2]) {
-    let [here, there] = known;
+fn without(points: &mut [Point], given: &[Vec<(i64, i64)>; 2]) {
+    let [here, there] = given;
     let set = |steps: &[(i64, i64)], frame: i64| -> i64 {
         steps.iter().filter(|(first, _)| frame >= *first).map(|(_, ns)| *ns).fold(0, i64::saturating_add)
     };
@@ -36,12 +36,12 @@ fn without(points: &mut [Point], known: &[Vec<(i64, i64)>; 2]) {
 
 /// Finds the steps that are left without those that are known: from which frame on each clock shows how much more.
 #[must_use]
-pub fn steps(points: &[Point], known: &[Vec<(i64, i64)>; 2]) -> Vec<Step> {
-    if known.iter().all(Vec::is_empty) && super::Corridor::of(points).is_some() {
+pub fn steps(points: &[Point], given: &[Vec<(i64, i64)>; 2]) -> Vec<Step> {
+    if given.iter().all(Vec::is_empty) && super::Corridor::of(points).is_some() {
         return Vec::new();
     }
     let mut points = points.to_vec();
-    without(&mut points, known);
+    without(&mut points, given);
     let mut orders = [points.clone(), points];
     for (side, order) in orders.iter_mut().enumerate() {
         order.sort_by_key(|point| frame(point, side));

@@ -147,8 +147,8 @@ impl Crossings {
     /// The points of which `clocks` tells how far two places are apart.
     pub fn points(&mut self, between: [usize; 2], sets: &[Vec<i64>; 2]) -> Arc<Vec<Point>> {
         let is_unset = sets.iter().all(Vec::is_empty);
-        if let Some(known) = self.unset.get(&between).filter(|_| is_unset) {
-            return Arc::clone(known);
+        if let Some(cached) = self.unset.get(&between).filter(|_| is_unset) {
+            return Arc::clone(cached);
         }
         let position = |path, part| self.positions.get(&(path, part)).copied();
         let points = Arc::new(self.found.points(between, sets, between.map(|part| self.grain(part)), position));

@@ -24,7 +24,7 @@ pub type Stretch = (i64, i64, i64);
 
 /// What a clock shows, told by that of the reference.
 #[must_use]
-pub fn told_at(at: i64, stretches: &[Stretch]) -> i64 {
+pub fn reference_at(at: i64, stretches: &[Stretch]) -> i64 {
     // Where a clock is set back, two stretches show the same: the earlier one has it.
     let later = stretches.iter().skip(1).position(|(shown, ..)| at < *shown);
     let Some((shown, from_at, drift_ppb)) = later.map_or(stretches.last(), |earlier| stretches.get(earlier)) else {
@@ -85,7 +85,7 @@ pub struct Telling {
     /// Of each row the first one of the same packet.
     firsts: Vec<u32>,
     /// Rows that were told.
-    told: usize,
+    delivered: usize,
 }
 
 impl Crossings {
@@ -124,7 +124,7 @@ impl Crossings {
             batches: batches.into_iter(),
             frames,
             firsts,
-            told: 0,
+            delivered: 0,
         })
     }
 }
@@ -139,8 +139,8 @@ impl Telling {
     /// `stream` is NULL where the row belongs to no connection.
     fn rows(&mut self, batch: &Sighted) -> Result<RecordBatch, ArrowError> {
         let columns = Columns { batch: &batch.rows };
-        let rows = self.told..self.told + batch.rows.num_rows();
-        self.told = rows.end;
+        let rows = self.delivered..self.delivered + batch.rows.num_rows();
+        self.delivered = rows.end;
         let own: Vec<Option<(Stream, bool)>> = columns
             .get::<Int32Array>("stream")?
             .values()
@@ -157,12 +157,12 @@ impl Telling {
         });
         let clock = self.axis.clocks.get(batch.part).map(Vec::as_slice).unwrap_or_default();
         let seen_at = columns.get::<Int64Array>("seen_at")?;
-        let seen_at = Int64Array::from_iter_values(seen_at.values().iter().map(|at| told_at(*at, clock)));
+        let seen_at = Int64Array::from_iter_values(seen_at.values().iter().map(|at| reference_at(*at, clock)));
         let frame = Int64Array::from_iter_values(self.frames.get(rows.clone()).unwrap_or_default().iter().copied());
         let firsts = self.firsts.get(rows).unwrap_or_default().iter();
         let packet: Int64Array = firsts.map(|first| self.frames.get(*first as usize).copied()).collect();
         let place = std::iter::repeat_n(u8::try_from(batch.part + 1).unwrap_or_default(), batch.rows.num_rows());
-        let told: [(&str, ArrayRef); 6] = [
+        let own_columns: [(&str, ArrayRef); 6] = [
             ("stream", Arc::new(stream)),
             ("sender", Arc::new(UInt8Array::from_iter_values(sides))),
             ("seen_at", Arc::new(seen_at)),
@@ -172,7 +172,7 @@ impl Telling {
         ];
         let arrays = self.schema.fields().iter().filter_map(|field| {
             let name = field.name().as_str();
-            let own = told.iter().find(|(own, _)| *own == name).map(|(_, array)| Arc::clone(array));
+            let own = own_columns.iter().find(|(own, _)| *own == name).map(|(_, array)| Arc::clone(array));
             own.or_else(|| batch.rows.column_by_name(name).cloned())
         });
         RecordBatch::try_new(Arc::clone(&self.schema), arrays.collect())

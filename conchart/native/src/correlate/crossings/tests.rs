@@ -34,8 +34,8 @@ fn same(seen: &[Seen]) -> Vec<Vec<u32>> {
     let mut packets = found.packets.clone();
     assert_eq!(packets.len(), seen.len(), "each packet is told once");
     packets.sort_by_key(|(row, of)| (*of, *row));
-    let told = packets.chunk_by(|one, other| one.1 == other.1).map(|same| same.iter().map(|(row, _)| *row).collect());
-    told.filter(|rows: &Vec<u32>| rows.len() > 1).collect()
+    let groups = packets.chunk_by(|one, other| one.1 == other.1).map(|same| same.iter().map(|(row, _)| *row).collect());
+    groups.filter(|rows: &Vec<u32>| rows.len() > 1).collect()
 }
 
 /// Whatever their prints happen to be: these are hashed, and decide no order.

@@ -9,7 +9,7 @@ const NO_REQUEST: f32 = 9.0;
 pub(super) const NO_LINE: f32 = 5.0;
 /// Lines that are aligned at once, and those of which the result is kept: what follows a line speaks for it, too.
 const PIECE: usize = 4096;
-const KEPT: usize = 3072;
+const RETAINED: usize = 3072;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Step {
@@ -55,7 +55,7 @@ pub(super) fn align(group: &Group<'_>) -> Vec<Option<usize>> {
         let piece = from..(from + PIECE).min(group.lines.len());
         let is_last = piece.end == group.lines.len();
         let mut placed = align_piece(group, piece, over);
-        placed.truncate(if is_last { placed.len() } else { KEPT });
+        placed.truncate(if is_last { placed.len() } else { RETAINED });
         over = placed.iter().flatten().max().map_or(over, |last| last + 1);
         found.append(&mut placed);
     }

@@ -175,9 +175,9 @@ impl<'a> Group<'a> {
     }
 }
 
-/// How far what lies between `told` and `told + grain` is from what lies between `low` and `high`.
-fn apart(told: i64, grain: i64, low: i64, high: i64) -> i64 {
-    told.saturating_sub(high.max(low)).max(low.saturating_sub(told.saturating_add(grain))).max(0)
+/// How far what lies between `logged_at` and `logged_at + grain` is from what lies between `low` and `high`.
+fn apart(logged_at: i64, grain: i64, low: i64, high: i64) -> i64 {
+    logged_at.saturating_sub(high.max(low)).max(low.saturating_sub(logged_at.saturating_add(grain))).max(0)
 }
 
 /// A difference in units of what is usual: fully at first, little where it is large anyway.
@@ -190,17 +190,17 @@ fn grown(ns: i64, usual: f64) -> f32 {
 /// What the wire has more than the log counts, the head of the response above all: the median of the differences of
 /// sizes that stand in the same place of both lists.
 fn head_bytes(lines: &[Line], requests: &[Request]) -> i64 {
-    let mut said: Vec<i64> = lines.iter().filter_map(|line| line.bytes).collect();
+    let mut logged: Vec<i64> = lines.iter().filter_map(|line| line.bytes).collect();
     let mut seen: Vec<i64> = requests.iter().filter_map(|request| request.bytes).collect();
-    said.sort_unstable();
+    logged.sort_unstable();
     seen.sort_unstable();
-    if said.is_empty() || seen.is_empty() {
+    if logged.is_empty() || seen.is_empty() {
         return 0;
     }
-    let count = said.len().min(seen.len());
+    let count = logged.len().min(seen.len());
     let place = |list: &[i64], number: usize| list.get(number * list.len() / count).copied().unwrap_or(0);
     let mut apart: Vec<i64> =
-        (0..count).map(|number| place(&seen, number).saturating_sub(place(&said, number))).collect();
+        (0..count).map(|number| place(&seen, number).saturating_sub(place(&logged, number))).collect();
     apart.sort_unstable();
     apart.get(count / 2).copied().unwrap_or(0)
 }

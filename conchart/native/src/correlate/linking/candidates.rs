@@ -26,17 +26,17 @@ pub(super) struct Candidate {
     /// When the back's response began, if before the front's did.
     pub answered_at: Option<i64>,
     /// Fronts beside it that it would have overtaken, or been overtaken by, on the way in and on the way out.
-    pub asked_overtaken: usize,
+    pub requested_overtaken: usize,
     pub answered_overtaken: usize,
     /// Whether it would overtake, or be overtaken by, the front that has its back, if that one is beside it.
-    pub asked_crosses: Option<bool>,
+    pub requested_crosses: Option<bool>,
     pub answered_crosses: Option<bool>,
     /// When the back's response was over.
     pub ended_at: i64,
     /// From the front's request, or the end of its back before, to what the proxy did first for it, at the back.
-    pub asked_ns: i64,
+    pub requested_ns: i64,
     /// From the front's request.
-    pub asked_alone_ns: i64,
+    pub requested_alone_ns: i64,
     /// From the back's response to the front's, or to its next back; None where one is missing or they are the other way round.
     pub answered_ns: Option<i64>,
     /// From the back's response to the front's.
@@ -58,7 +58,7 @@ pub(super) struct Candidate {
     /// Bytes that the proxy added to the response.
     pub response_grown: Option<i64>,
     /// It would be the front's turn, if the proxy asked in the order in which it was asked.
-    pub asked_in_turn: bool,
+    pub requested_in_turn: bool,
     /// It would be the front's turn, if the proxy answered in the order in which it was answered.
     pub answered_in_turn: bool,
     /// Candidates of the back.
@@ -146,7 +146,7 @@ pub(super) struct Route {
     /// Backs of the endpoint that lie within no front's life.
     pub alone: u32,
     /// Where fronts keep their connections to the back endpoint ([`super::visits`]): how often they seem not to.
-    pub kept: Option<f64>,
+    pub held: Option<f64>,
 }
 
 impl Route {
@@ -170,7 +170,7 @@ impl Routes {
     }
 
     fn list(self) -> Vec<Route> {
-        let mut list = vec![Route { front: 0, back: 0, front_endpoint: 0, alone: 0, kept: None }; self.numbers.len()];
+        let mut list = vec![Route { front: 0, back: 0, front_endpoint: 0, alone: 0, held: None }; self.numbers.len()];
         let mut fronts: Vec<i32> = self.numbers.keys().map(|&(front, _)| front).collect();
         fronts.sort_unstable();
         fronts.dedup();
@@ -229,7 +229,7 @@ fn of_machine(
     let may_cause = |front: &Exchange, back: &Exchange| {
         may_cause(front, back) && programs.may_cause(front.endpoint, back.endpoint) && poolers.may_cause(front, back)
     };
-    let asked = asked_in_turn(&fronts, &backs, &may_cause);
+    let requested = requested_in_turn(&fronts, &backs, &may_cause);
     let answered = answered_in_turn(&fronts, &backs, &may_cause);
     let mut waiting = Waiting::new(fronts.into_iter());
     let mut near: Vec<(usize, Candidate)> = Vec::new();
@@ -242,7 +242,7 @@ fn of_machine(
         for (place, &(front_number, front)) in waiting.now.iter().enumerate().rev() {
             if may_cause(front, back) {
                 let mut candidate = candidate(front_number, front, back_number, back, routes);
-                candidate.asked_in_turn = asked.get(&back_number) == Some(&front_number);
+                candidate.requested_in_turn = requested.get(&back_number) == Some(&front_number);
                 candidate.answered_in_turn = answered.get(&back_number) == Some(&front_number);
                 near.push((place, candidate));
             }
@@ -267,7 +267,7 @@ fn may_cause(front: &Exchange, back: &Exchange) -> bool {
 
 /// Gives each back the front whose turn it would be if the proxy asked in the order in which it was asked: of those that have no
 /// back yet, the one that has waited longest.
-fn asked_in_turn(
+fn requested_in_turn(
     fronts: &[Indexed<'_>],
     backs: &[Indexed<'_>],
     may_cause: &impl Fn(&Exchange, &Exchange) -> bool,
@@ -323,7 +323,7 @@ fn keep_nearest(near: &mut Vec<(usize, Candidate)>) {
         return;
     }
     let quarter = MOST_CANDIDATES / 4;
-    let turns = [|c: &Candidate| c.asked_in_turn, |c: &Candidate| c.answered_in_turn];
+    let turns = [|c: &Candidate| c.requested_in_turn, |c: &Candidate| c.answered_in_turn];
     for (round, in_turn) in turns.iter().enumerate() {
         if let Some(&(turn, _)) = near.iter().find(|(_, candidate)| in_turn(candidate))
             && let Some(rest) = near.get_mut(round * quarter..)
@@ -332,7 +332,7 @@ fn keep_nearest(near: &mut Vec<(usize, Candidate)>) {
         }
     }
     if let Some(rest) = near.get_mut(2 * quarter..) {
-        rest.sort_by_key(|(_, candidate)| candidate.asked_ns);
+        rest.sort_by_key(|(_, candidate)| candidate.requested_ns);
     }
     if let Some(rest) = near.get_mut(3 * quarter..) {
         let unlike = |c: &Candidate| (c.ids != Agreement::Same, c.target == Agreement::Different);
@@ -348,7 +348,8 @@ fn candidate(front_number: u32, front: &Exchange, back_number: u32, back: &Excha
         _ => (Opening::Before, back.request_at),
     };
     // A proxy that hands on the head asks before it has the whole request.
-    let asked_at = if began_at + SKEW_NS < front.request_done_at { front.request_at } else { front.request_done_at };
+    let requested_at =
+        if began_at + SKEW_NS < front.request_done_at { front.request_at } else { front.request_done_at };
     let (answering, answered_ns) = match (front.response_at, back.response_at) {
         (Some(front_at), Some(back_at)) if back_at <= front_at + SKEW_NS => {
             (Answering::BackFirst, Some((front_at - back_at).max(0)))
@@ -362,13 +363,13 @@ fn candidate(front_number: u32, front: &Exchange, back_number: u32, back: &Excha
         route: routes.number(front, back),
         began_at,
         answered_at: back.response_at.filter(|_| answered_ns.is_some()),
-        asked_overtaken: 0,
+        requested_overtaken: 0,
         answered_overtaken: 0,
-        asked_crosses: None,
+        requested_crosses: None,
         answered_crosses: None,
         ended_at: back.response_done_at.or(back.response_at).unwrap_or(back.closed_at),
-        asked_ns: (began_at - asked_at).max(0),
-        asked_alone_ns: (began_at - asked_at).max(0),
+        requested_ns: (began_at - requested_at).max(0),
+        requested_alone_ns: (began_at - requested_at).max(0),
         answered_ns,
         answered_alone_ns: answered_ns,
         window: ((front.until() - front.request_at).max(1_000) as f64).ln(),
@@ -386,7 +387,7 @@ fn candidate(front_number: u32, front: &Exchange, back_number: u32, back: &Excha
         },
         request_grown: back.request_bytes.zip(front.request_bytes).map(|(back, front)| back - front),
         response_grown: front.response_bytes.zip(back.response_bytes).map(|(front, back)| front - back),
-        asked_in_turn: false,
+        requested_in_turn: false,
         answered_in_turn: false,
         rivals: 0,
         seen: front.confidence.min(back.confidence),

@@ -13,7 +13,7 @@ use super::marginals::{Counts, MOST_COUNTED, along, marginals};
 use super::model::{PRIOR, PRIOR_CHANCE};
 use super::order::MOST_OVERTAKEN;
 use super::pairs::Pairs;
-use super::rivals::{Known, weigh_rivals};
+use super::rivals::{Expectations, weigh_rivals};
 use super::visits::Chains;
 
 /// Candidates that weigh less than another of their back by this have no part in what follows.
@@ -52,16 +52,16 @@ struct Habit {
     /// How often a back comes that has candidates, per nanosecond.
     left: f64,
     /// Where fronts keep their connections: how often they seem not to.
-    kept: Option<f64>,
+    held: Option<f64>,
     /// What earlier links showed.
-    known: Option<Box<Learned>>,
+    earlier: Option<Box<Learned>>,
     learned: Learned,
 }
 
 /// How the facts of links, and of all candidates, are distributed.
 #[derive(Clone, Debug)]
 struct Learned {
-    asked: [Delay; 3],
+    requested: [Delay; 3],
     answered: Delay,
     opening: Facts<3>,
     answering: Facts<3>,
@@ -70,7 +70,7 @@ struct Learned {
     status: Facts<3>,
     request_grown: Growth,
     response_grown: Growth,
-    asked_overtaken: Overtaking,
+    requested_overtaken: Overtaking,
     answered_overtaken: Overtaking,
     kinds: Pairs,
     lines: Pairs,
@@ -96,8 +96,8 @@ impl Habits {
                 front_endpoint: route.front_endpoint,
                 uncaused: ((f64::from(route.alone) + 0.5) / span).ln(),
                 left: f64::from(backs) / span,
-                kept: route.kept,
-                known: None,
+                held: route.held,
+                earlier: None,
                 learned: Learned::of_any_proxy(),
             }
         };
@@ -119,10 +119,10 @@ impl Habits {
     /// like what it did before, and how often backs come by themselves is seen in those that are left.
     pub(super) fn once_more(&self, routes: &[Route], candidates: &[Candidate]) -> Self {
         let mut habits = Self::of_any_proxy(routes, candidates);
-        for (habit, known) in habits.routes.iter_mut().zip(&self.routes) {
+        for (habit, earlier) in habits.routes.iter_mut().zip(&self.routes) {
             // Backs that are left over may all have come by themselves.
             habit.uncaused = (habit.uncaused.exp() + habit.left).ln();
-            habit.known = Some(Box::new(known.learned.clone()));
+            habit.earlier = Some(Box::new(earlier.learned.clone()));
         }
         habits
     }
@@ -158,8 +158,8 @@ impl Habits {
     pub(super) fn trust(&self, candidate: &Candidate) -> f64 {
         let [_, once, ..] = self.counts(candidate);
         let crowd = 1.0 - 1.0 / f64::from(candidate.rivals.max(1));
-        let kept = self.routes.get(candidate.route as usize).and_then(|habit| habit.kept);
-        if let Some(off) = kept {
+        let held = self.routes.get(candidate.route as usize).and_then(|habit| habit.held);
+        if let Some(off) = held {
             return (1.0 - 2.0 * off) * (candidate.seen + 0.3).min(1.0);
         }
         let often = CROWDED * (1.0 - once / EXCLUSIVE).max(0.0) * crowd;
@@ -208,7 +208,7 @@ impl Habits {
     pub(super) fn judge_along(&self, candidates: &mut [Candidate], chains: &mut Chains) {
         for candidate in candidates.iter_mut() {
             if let Some(habit) = self.routes.get(candidate.route as usize) {
-                candidate.weight = habit.learned.known(candidate);
+                candidate.weight = habit.learned.regardless_of_place(candidate);
             }
         }
         chains.follow(candidates);
@@ -234,12 +234,12 @@ impl Habits {
     /// What told a link from others most clearly.
     pub(super) fn method(&self, candidate: &Candidate) -> &'static str {
         let Some(habit) = self.routes.get(candidate.route as usize) else { return "time" };
-        let (told, habit) = (|gain: f64| gain > 2.0, &habit.learned);
-        if candidate.ids == Agreement::Same && told(habit.ids.gain(candidate.ids as usize)) {
+        let (is_clear, habit) = (|gain: f64| gain > 2.0, &habit.learned);
+        if candidate.ids == Agreement::Same && is_clear(habit.ids.gain(candidate.ids as usize)) {
             "id"
-        } else if candidate.target == Agreement::Same && told(habit.target.gain(candidate.target as usize)) {
+        } else if candidate.target == Agreement::Same && is_clear(habit.target.gain(candidate.target as usize)) {
             "target"
-        } else if told(
+        } else if is_clear(
             habit.request_grown.gain(candidate.request_grown) + habit.response_grown.gain(candidate.response_grown),
         ) {
             "size"
@@ -262,27 +262,27 @@ fn backs_of_fronts(routes: &[Habit], candidates: &[Candidate]) -> HashMap<u32, (
 
 impl Habit {
     fn forget(&mut self, nothing: &Learned) {
-        self.learned.forget(self.known.as_deref().unwrap_or(nothing));
+        self.learned.forget(self.earlier.as_deref().unwrap_or(nothing));
     }
 
     fn weigh(&self, candidate: &mut Candidate) {
         let learned = &self.learned;
         // Had the front not caused it, the back could have come at any time, and the front been answered at any.
-        let asked = learned
-            .asked
+        let requested = learned
+            .requested
             .get(candidate.opening as usize)
-            .map_or(-MOST, |asked| asked.density(candidate.asked_ns) - self.uncaused);
+            .map_or(-MOST, |requested| requested.density(candidate.requested_ns) - self.uncaused);
         let answered = candidate.answered_ns.map_or(0.0, |ns| learned.answered.density(ns) + candidate.window);
-        candidate.coming = asked.clamp(-MOST, MOST) + learned.coming(candidate);
+        candidate.coming = requested.clamp(-MOST, MOST) + learned.coming(candidate);
         candidate.going = answered.clamp(-MOST, MOST) + learned.going(candidate);
-        candidate.weight = candidate.coming + candidate.going + learned.said(candidate);
+        candidate.weight = candidate.coming + candidate.going + learned.contents(candidate);
     }
 }
 
 impl Learned {
     fn of_any_proxy() -> Self {
         let mut learned = Self {
-            asked: Default::default(),
+            requested: Default::default(),
             answered: Delay::default(),
             // Reused, for it, before.
             opening: Facts::new([0.5, 0.45, 0.05], [0.5, 0.4, 0.1]),
@@ -294,7 +294,7 @@ impl Learned {
             status: Facts::new([0.48, 0.02, 0.5], [0.3, 0.2, 0.5]),
             request_grown: Growth::default(),
             response_grown: Growth::default(),
-            asked_overtaken: Overtaking::default(),
+            requested_overtaken: Overtaking::default(),
             answered_overtaken: Overtaking::default(),
             kinds: Pairs::default(),
             lines: Pairs::default(),
@@ -320,27 +320,27 @@ impl Learned {
     }
 
     /// Forgets what links showed, but what was known before.
-    fn forget(&mut self, known: &Self) {
-        self.asked.clone_from(&known.asked);
-        self.answered.clone_from(&known.answered);
-        self.opening.linked = known.opening.linked;
-        self.answering.linked = known.answering.linked;
-        self.ids.linked = known.ids.linked;
-        self.target.linked = known.target.linked;
-        self.status.linked = known.status.linked;
-        self.request_grown.know(&known.request_grown);
-        self.response_grown.know(&known.response_grown);
-        self.asked_overtaken = known.asked_overtaken;
-        self.answered_overtaken = known.answered_overtaken;
-        self.kinds.know(&known.kinds);
-        self.lines.know(&known.lines);
-        self.handover.linked = known.handover.linked;
+    fn forget(&mut self, earlier: &Self) {
+        self.requested.clone_from(&earlier.requested);
+        self.answered.clone_from(&earlier.answered);
+        self.opening.linked = earlier.opening.linked;
+        self.answering.linked = earlier.answering.linked;
+        self.ids.linked = earlier.ids.linked;
+        self.target.linked = earlier.target.linked;
+        self.status.linked = earlier.status.linked;
+        self.request_grown.know(&earlier.request_grown);
+        self.response_grown.know(&earlier.response_grown);
+        self.requested_overtaken = earlier.requested_overtaken;
+        self.answered_overtaken = earlier.answered_overtaken;
+        self.kinds.know(&earlier.kinds);
+        self.lines.know(&earlier.lines);
+        self.handover.linked = earlier.handover.linked;
     }
 
     /// Counts a candidate as far as it is a link.
     fn add_link(&mut self, candidate: &Candidate, p: f64) {
-        if let Some(asked) = self.asked.get_mut(candidate.opening as usize) {
-            asked.add(candidate.asked_ns, p);
+        if let Some(requested) = self.requested.get_mut(candidate.opening as usize) {
+            requested.add(candidate.requested_ns, p);
         }
         if let Some(answered_ns) = candidate.answered_ns {
             self.answered.add(answered_ns, p);
@@ -352,7 +352,7 @@ impl Learned {
         self.status.add_link(candidate.status as usize, p);
         self.request_grown.add_link(candidate.request_grown, p);
         self.response_grown.add_link(candidate.response_grown, p);
-        self.asked_overtaken.add(candidate.asked_overtaken, p);
+        self.requested_overtaken.add(candidate.requested_overtaken, p);
         self.answered_overtaken.add(candidate.answered_overtaken, p);
         self.kinds.add_link(candidate.kinds, p);
         self.lines.add_link(candidate.lines, p);
@@ -360,7 +360,7 @@ impl Learned {
     }
 
     fn smooth(&mut self) {
-        self.asked.iter_mut().for_each(Delay::smooth);
+        self.requested.iter_mut().for_each(Delay::smooth);
         self.answered.smooth();
         self.opening.smooth();
         self.answering.smooth();
@@ -378,7 +378,7 @@ impl Learned {
     fn coming(&self, candidate: &Candidate) -> f64 {
         self.opening.gain(candidate.opening as usize)
             + self.request_grown.gain(candidate.request_grown)
-            + self.asked_overtaken.gain(candidate.asked_overtaken)
+            + self.requested_overtaken.gain(candidate.requested_overtaken)
     }
 
     /// The same of the response.
@@ -389,7 +389,7 @@ impl Learned {
     }
 
     /// The same of what does not depend on where in a visit an exchange stands.
-    fn known(&self, candidate: &Candidate) -> f64 {
+    fn regardless_of_place(&self, candidate: &Candidate) -> f64 {
         self.ids.gain(candidate.ids as usize)
             + self.kinds.gain(candidate.kinds)
             + self.lines.gain(candidate.lines)
@@ -397,7 +397,7 @@ impl Learned {
     }
 
     /// The same of what both messages say.
-    fn said(&self, candidate: &Candidate) -> f64 {
+    fn contents(&self, candidate: &Candidate) -> f64 {
         self.ids.gain(candidate.ids as usize)
             + self.target.gain(candidate.target as usize)
             + self.status.gain(candidate.status as usize)
@@ -407,7 +407,7 @@ impl Learned {
     }
 }
 
-impl Known for Habits {
+impl Expectations for Habits {
     fn counts(&self, candidate: &Candidate) -> &Counts {
         Self::counts(self, candidate)
     }
@@ -420,7 +420,7 @@ impl Known for Habits {
             None => 0.0,
         };
         [
-            twice(candidate.asked_crosses, &learned.asked_overtaken),
+            twice(candidate.requested_crosses, &learned.requested_overtaken),
             twice(candidate.answered_crosses, &learned.answered_overtaken),
         ]
     }
@@ -513,9 +513,9 @@ struct Growth {
 }
 
 impl Growth {
-    fn know(&mut self, known: &Self) {
-        self.linked.clone_from(&known.linked);
-        self.linked_sum = known.linked_sum;
+    fn know(&mut self, earlier: &Self) {
+        self.linked.clone_from(&earlier.linked);
+        self.linked_sum = earlier.linked_sum;
     }
 
     fn add_candidate(&mut self, grown: Option<i64>) {

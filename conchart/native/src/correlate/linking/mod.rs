@@ -97,15 +97,15 @@ fn link_section(
     section: &Section<'_>,
     programs: &Programs,
     poolers: &Poolers<'_>,
-    known: &mut Option<Beginning>,
+    machine_beginning: &mut Option<Beginning>,
 ) -> Vec<Link> {
     let (mut candidates, routes) = candidates(section, programs, poolers);
     drop_coincidences(section, &mut candidates);
     let mut sole = sole(section, &candidates);
     let mut links = if often(&candidates, section.fronts.len()) {
-        link_visits(section, programs, poolers, candidates, &routes, known)
+        link_visits(section, programs, poolers, candidates, &routes, machine_beginning)
     } else {
-        link_each(section, poolers, alone(candidates), &routes, known)
+        link_each(section, poolers, alone(candidates), &routes, machine_beginning)
     };
     for link in &mut links {
         if let Some(sole) = sole.remove(&link.back) {
@@ -133,7 +133,7 @@ fn link_visits(
     poolers: &Poolers<'_>,
     raw: Vec<Candidate>,
     routes: &[Route],
-    known: &mut Option<Beginning>,
+    machine_beginning: &mut Option<Beginning>,
 ) -> Vec<Link> {
     let mut habits = Habits::of_any_proxy(routes, &raw);
     let mut chains = Chains::new(section);
@@ -146,18 +146,18 @@ fn link_visits(
         let least = if round == 0 { LEAST_LIKELY / 100.0 } else { LEAST_LIKELY };
         live.retain(|candidate| candidate.probability >= least);
     }
-    let kept = chains.kept();
-    if kept.is_empty() {
-        return link_each(section, poolers, alone(raw), routes, known);
+    let held = chains.held();
+    if held.is_empty() {
+        return link_each(section, poolers, alone(raw), routes, machine_beginning);
     }
     let visits = chains.visits(section);
     let merged = merged(section, &visits);
     let section = of_visits(section, &visits, &merged);
     let (candidates, mut routes) = candidates(&section, programs, poolers);
     for route in &mut routes {
-        route.kept = kept.get(&route.back).copied();
+        route.held = held.get(&route.back).copied();
     }
-    let links = link_each(&section, poolers, candidates, &routes, known);
+    let links = link_each(&section, poolers, candidates, &routes, machine_beginning);
     let members = |link: Link| {
         let visit = visits.get(link.back as usize).into_iter().flatten();
         visit.map(move |&back| Link { back, ..link })
@@ -177,13 +177,13 @@ fn link_each(
     poolers: &Poolers<'_>,
     mut candidates: Vec<Candidate>,
     routes: &[Route],
-    known: &mut Option<Beginning>,
+    machine_beginning: &mut Option<Beginning>,
 ) -> Vec<Link> {
     let order = Order::new(section);
     let fronts = section.fronts.len();
     let mut links: Vec<Link> = Vec::new();
     let mut usual = Habits::of_any_proxy(routes, &candidates);
-    let mut beginning = *known.get_or_insert_with(|| best_beginning(&usual, &order, fronts, &candidates).0);
+    let mut beginning = *machine_beginning.get_or_insert_with(|| best_beginning(&usual, &order, fronts, &candidates).0);
     for _ in 0..MOST_TIMES {
         let (habits, live) = learn(usual, beginning, &order, fronts, candidates.clone());
         let mut taken = vec![false; section.backs.len()];
@@ -226,7 +226,7 @@ enum Beginning {
     /// It asks soon, any number of times.
     Often,
     /// It asks in the order in which it is asked, however late.
-    AskedInTurn,
+    RequestedInTurn,
     /// It answers in the order in which it is answered, however late.
     AnsweredInTurn,
     /// Of those that wait, it answers one before its connection to the backend is asked for another.
@@ -253,7 +253,7 @@ fn best_beginning(
         .collect();
     let mut best = (f64::NEG_INFINITY, Beginning::Soon, Vec::new());
     let handed_over = sample.iter().any(|candidate| candidate.handover == Handover::Over);
-    let beginnings = [Beginning::Soon, Beginning::Often, Beginning::AskedInTurn, Beginning::AnsweredInTurn];
+    let beginnings = [Beginning::Soon, Beginning::Often, Beginning::RequestedInTurn, Beginning::AnsweredInTurn];
     for beginning in beginnings.into_iter().chain(handed_over.then_some(Beginning::HandedOver)) {
         let (habits, live) = learn(usual.clone(), beginning, order, fronts, sample.clone());
         let likelihood = habits.likelihood(&live);
@@ -289,10 +289,10 @@ fn learn(
                 }
             }
         }
-        Beginning::AskedInTurn | Beginning::AnsweredInTurn => {
-            let asked = beginning == Beginning::AskedInTurn;
+        Beginning::RequestedInTurn | Beginning::AnsweredInTurn => {
+            let by_requests = beginning == Beginning::RequestedInTurn;
             for candidate in &mut candidates {
-                let in_turn = if asked { candidate.asked_in_turn } else { candidate.answered_in_turn };
+                let in_turn = if by_requests { candidate.requested_in_turn } else { candidate.answered_in_turn };
                 candidate.probability = if in_turn { 0.9 } else { 0.0 };
             }
         }
@@ -320,10 +320,10 @@ fn fit_between(candidates: &mut [Candidate], fronts: usize) {
     for candidate in candidates {
         let others =
             stays.get(candidate.front as usize).into_iter().flatten().filter(|&&(back, ..)| back != candidate.back);
-        (candidate.asked_ns, candidate.answered_ns) = (candidate.asked_alone_ns, candidate.answered_alone_ns);
+        (candidate.requested_ns, candidate.answered_ns) = (candidate.requested_alone_ns, candidate.answered_alone_ns);
         for &(_, began_at, ended_at) in others {
             if ended_at <= candidate.began_at {
-                candidate.asked_ns = candidate.asked_ns.min(candidate.began_at - ended_at);
+                candidate.requested_ns = candidate.requested_ns.min(candidate.began_at - ended_at);
             }
             if began_at >= candidate.ended_at {
                 candidate.answered_ns = candidate.answered_ns.map(|ns| ns.min(began_at - candidate.ended_at));

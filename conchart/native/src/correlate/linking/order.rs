@@ -35,8 +35,8 @@ impl Row {
         keyed.sort_unstable();
         let mut places = vec![u32::MAX; section.fronts.len()];
         for (place, &(.., number)) in (0u32..).zip(&keyed) {
-            if let Some(known) = places.get_mut(number as usize) {
-                *known = place;
+            if let Some(slot) = places.get_mut(number as usize) {
+                *slot = place;
             }
         }
         Self { fronts: keyed.into_iter().map(|(.., number)| number).collect(), places }
@@ -45,9 +45,9 @@ impl Row {
     /// The fronts before and after one, the nearest first.
     fn beside(&self, front: u32) -> (impl Iterator<Item = u32>, impl Iterator<Item = u32>) {
         let place = self.places.get(front as usize).map_or(0, |&place| place as usize);
-        let known = place < self.fronts.len();
-        let before = self.fronts.get(place.saturating_sub(NEIGHBOURS)..place).filter(|_| known).unwrap_or_default();
-        let after = self.fronts.get(place + 1..).filter(|_| known).unwrap_or_default();
+        let is_placed = place < self.fronts.len();
+        let before = self.fronts.get(place.saturating_sub(NEIGHBOURS)..place).filter(|_| is_placed).unwrap_or_default();
+        let after = self.fronts.get(place + 1..).filter(|_| is_placed).unwrap_or_default();
         (before.iter().rev().copied(), after.iter().take(NEIGHBOURS).copied())
     }
 }
@@ -75,13 +75,14 @@ impl Order {
                 });
             }
         }
-        let known = |front: u32| likeliest.get(front as usize).copied().flatten();
+        let likeliest_of = |front: u32| likeliest.get(front as usize).copied().flatten();
         for candidate in candidates.iter_mut() {
             // Where another front has the back, the two would have each other's.
-            let own = known(candidate.front).filter(|own| own.back != candidate.back);
-            let other = |front: u32| known(front).and_then(|it| if it.back == candidate.back { own } else { Some(it) });
-            let rival = |front: u32| known(front).is_some_and(|it| it.back == candidate.back);
-            let asked = |fronts: &mut dyn Iterator<Item = u32>, late: bool| {
+            let own = likeliest_of(candidate.front).filter(|own| own.back != candidate.back);
+            let other =
+                |front: u32| likeliest_of(front).and_then(|it| if it.back == candidate.back { own } else { Some(it) });
+            let rival = |front: u32| likeliest_of(front).is_some_and(|it| it.back == candidate.back);
+            let requested = |fronts: &mut dyn Iterator<Item = u32>, late: bool| {
                 tally(fronts.filter_map(|front| {
                     let it = other(front)?;
                     let crosses =
@@ -90,8 +91,8 @@ impl Order {
                 }))
             };
             let (mut before, mut after) = self.requests.beside(candidate.front);
-            (candidate.asked_overtaken, candidate.asked_crosses) =
-                sum(asked(&mut before, true), asked(&mut after, false));
+            (candidate.requested_overtaken, candidate.requested_crosses) =
+                sum(requested(&mut before, true), requested(&mut after, false));
             let Some(answered_at) = candidate.answered_at else {
                 (candidate.answered_overtaken, candidate.answered_crosses) = (0, None);
                 continue;

@@ -21,9 +21,9 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    pub(super) fn know(&mut self, known: &Self) {
-        self.linked.clone_from(&known.linked);
-        self.linked_sum = known.linked_sum;
+    pub(super) fn know(&mut self, earlier: &Self) {
+        self.linked.clone_from(&earlier.linked);
+        self.linked_sum = earlier.linked_sum;
     }
 
     pub(super) fn add_candidate(&mut self, pair: Option<u64>) {

@@ -28,7 +28,7 @@ const MISTAKEN: f64 = 0.02;
 const CLASSES: usize = 12;
 
 /// What is known of habits here: of each candidate, how often fronts like its have so many backs, and its route.
-pub(super) trait Known {
+pub(super) trait Expectations {
     fn counts(&self, candidate: &Candidate) -> &Counts;
     /// What the weights of two candidates have too much where their fronts would have each other's back, on the way in and out.
     fn counted_twice(&self, candidate: &Candidate) -> [f64; 2];
@@ -38,20 +38,20 @@ pub(super) trait Known {
 ///
 /// Candidates of a back stand together, in the order of their backs, and have the probability that says which links are the
 /// likeliest together.
-pub(super) fn weigh_rivals(candidates: &mut [Candidate], fronts: usize, routes: usize, known: &impl Known) {
+pub(super) fn weigh_rivals(candidates: &mut [Candidate], fronts: usize, routes: usize, habits: &impl Expectations) {
     let groups = Groups::new(candidates, fronts);
     let mut witnesses = vec![Witnesses::default(); routes];
     for of_back in candidates.chunk_by(|one, other| one.back == other.back) {
         let Some(own) = of_back.iter().find(|candidate| groups.is_chosen(candidate)) else { continue };
         for other in of_back.iter().filter(|other| other.front != own.front) {
-            let mut told = false;
-            groups.swaps(candidates, own, other, known, |[coming, going, _]| {
-                told = true;
+            let mut has_swaps = false;
+            groups.swaps(candidates, own, other, habits, |[coming, going, _]| {
+                has_swaps = true;
                 if let Some(witnesses) = witnesses.get_mut(own.route as usize) {
                     witnesses.add(coming, going, 0.5);
                 }
             });
-            if !told && let Some(witnesses) = witnesses.get_mut(own.route as usize) {
+            if !has_swaps && let Some(witnesses) = witnesses.get_mut(own.route as usize) {
                 witnesses.add(other.coming - own.coming, other.going - own.going, 1.0);
             }
         }
@@ -63,7 +63,7 @@ pub(super) fn weigh_rivals(candidates: &mut [Candidate], fronts: usize, routes: 
     let mut odds = Vec::new();
     for of_back in candidates.chunk_by(|one, other| one.back == other.back) {
         let own = of_back.iter().find(|candidate| groups.is_chosen(candidate));
-        let leaves = own.map_or(1.0, |own| groups.share(own, known.counts(own), -1));
+        let leaves = own.map_or(1.0, |own| groups.share(own, habits.counts(own), -1));
         odds.clear();
         let mut all = own.map_or(1.0, |own| leaves * odds_of(-weight(own, trust(own))));
         for other in of_back {
@@ -73,11 +73,11 @@ pub(super) fn weigh_rivals(candidates: &mut [Candidate], fronts: usize, routes: 
             }
             let beside = own.map_or(0.0, |own| weight(own, trust(own)));
             let joins =
-                leaves * odds_of(weight(other, trust(other)) - beside) * groups.share(other, known.counts(other), 1);
+                leaves * odds_of(weight(other, trust(other)) - beside) * groups.share(other, habits.counts(other), 1);
             let mut swaps = 0.0;
             if let Some(own) = own {
                 let trust = trust(own);
-                groups.swaps(candidates, own, other, known, |[coming, going, rest]| {
+                groups.swaps(candidates, own, other, habits, |[coming, going, rest]| {
                     swaps += odds_of(trust * (coming + going) + rest);
                 });
             }
@@ -95,8 +95,8 @@ pub(super) fn weigh_rivals(candidates: &mut [Candidate], fronts: usize, routes: 
 
 /// The weight of a candidate, as far as its witnesses are trusted.
 fn weight(candidate: &Candidate, trust: f64) -> f64 {
-    let told = candidate.coming + candidate.going;
-    candidate.weight - told + trust * told
+    let witnessed = candidate.coming + candidate.going;
+    candidate.weight - witnessed + trust * witnessed
 }
 
 fn odds_of(logarithm: f64) -> f64 {
@@ -173,14 +173,14 @@ impl Groups {
             let linked: f64 = of_back.iter().map(|candidate| candidate.probability).sum();
             if let Some((index, candidate)) = likeliest {
                 let back = candidate.back as usize;
-                if let Some(known) = groups.starts.get_mut(back) {
-                    *known = start;
+                if let Some(slot) = groups.starts.get_mut(back) {
+                    *slot = start;
                 }
                 if candidate.probability > 1.0 - linked
-                    && let (Some(known), Some(chosen)) =
+                    && let (Some(slot), Some(chosen)) =
                         (groups.fronts.get_mut(back), groups.chosen.get_mut(candidate.front as usize))
                 {
-                    *known = Some(candidate.front);
+                    *slot = Some(candidate.front);
                     chosen.push(index);
                 }
             }
@@ -200,14 +200,14 @@ impl Groups {
         candidates: &[Candidate],
         own: &Candidate,
         other: &Candidate,
-        known: &impl Known,
+        habits: &impl Expectations,
         mut each: impl FnMut([f64; 3]),
     ) {
         let chosen = self.chosen.get(other.front as usize).into_iter().flatten();
         for theirs in chosen.filter_map(|&index| candidates.get(index as usize)) {
             let Some(ours) = self.find(candidates, own.front, theirs.back) else { continue };
             let gain = |of: fn(&Candidate) -> f64| of(other) + of(ours) - of(own) - of(theirs);
-            let [twice_in, twice_out] = known.counted_twice(other);
+            let [twice_in, twice_out] = habits.counted_twice(other);
             let rest = |candidate: &Candidate| candidate.weight - candidate.coming - candidate.going;
             each([gain(|c| c.coming) - twice_in, gain(|c| c.going) - twice_out, gain(rest)]);
         }

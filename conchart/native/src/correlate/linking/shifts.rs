@@ -64,7 +64,7 @@ fn could_have(link: &Link, front: u32, candidates: &[Candidate]) -> bool {
         theirs.zip(ours).is_none_or(|(theirs, ours)| theirs.abs_diff(ours) <= ALIKE_BYTES)
     };
     theirs.opening == Opening::ForIt
-        && theirs.asked_alone_ns > 0
+        && theirs.requested_alone_ns > 0
         && theirs.answered_alone_ns.is_some_and(|ns| ns > 0)
         && (theirs.ids, theirs.target, theirs.status) == (ours.ids, ours.target, ours.status)
         && alike(theirs.request_grown, ours.request_grown)

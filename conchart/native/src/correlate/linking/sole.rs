@@ -19,7 +19,7 @@ const LEAST_WITHIN: f64 = 3.0;
 /// Where at least this share of the fronts has a back, time alone does not say that it is a coincidence.
 const MOST_FRONTS: f64 = 0.75;
 /// Of fewer fronts, and backs beside them, nobody knows how often they meet by chance.
-const LEAST_TOLD: f64 = 4.0;
+const LEAST_COMPARED: f64 = 4.0;
 /// Where fronts wait for more of the time, backs have no other time to come by themselves.
 const MOST_WAITING: f64 = 0.5;
 /// One of a thousand: the logarithm.
@@ -56,15 +56,15 @@ fn of_machine(
     let backs = section.backs_of(sides);
     let candidate = |number: u32| of_back.get(number as usize).copied().flatten();
     // Of each server that is asked: backs while a front waited, and while none did.
-    let mut asked: HashMap<i32, (f64, f64), FixedState> = HashMap::default();
+    let mut by_server: HashMap<i32, (f64, f64), FixedState> = HashMap::default();
     for &(number, back) in &backs {
-        let (within, alone) = asked.entry(back.endpoint).or_default();
+        let (within, alone) = by_server.entry(back.endpoint).or_default();
         *if candidate(number).is_some() { within } else { alone } += 1.0;
     }
     let (waiting_ns, resting_ns) = waiting(section, sides);
     for (number, back) in backs {
         let Some(candidate) = candidate(number).filter(|candidate| candidate.rivals == 1) else { continue };
-        let (within, alone) = asked.get(&back.endpoint).copied().unwrap_or_default();
+        let (within, alone) = by_server.get(&back.endpoint).copied().unwrap_or_default();
         let coincidences = (alone + UNSEEN) * waiting_ns / resting_ns.max(1.0);
         let confidence = (1.0 - coincidences / within) * (candidate.seen + 0.3).min(1.0);
         if within >= LEAST_WITHIN && confidence > LEAST_CONFIDENCE {
@@ -108,24 +108,24 @@ pub(super) fn drop_coincidences(section: &Section<'_>, candidates: &mut Vec<Cand
             let alone = all - within.len() as f64;
             let share = waits.waiting_ns as f64 / (waiting_ns + resting_ns).max(1.0);
             let is_rare = met < MOST_FRONTS * waits.fronts || alone >= within.len() as f64;
-            let is_told = waits.fronts + alone >= LEAST_TOLD && (alone > 0.0 || share < MOST_WAITING);
-            if is_rare && is_told && surprise(met, met + alone, share) < SURPRISING {
+            let is_comparable = waits.fronts + alone >= LEAST_COMPARED && (alone > 0.0 || share < MOST_WAITING);
+            if is_rare && is_comparable && surprise(met, met + alone, share) < SURPRISING {
                 by_chance.insert((number, server, endpoint));
             }
         }
     }
-    let is_kept = |candidate: &Candidate| {
+    let is_retained = |candidate: &Candidate| {
         let says = candidate.ids == Agreement::Same || candidate.target == Agreement::Same;
         says || ends(section, candidate)
             .is_none_or(|(server, endpoint)| !by_chance.contains(&(machine(candidate.back), server, endpoint)))
     };
     for of_back in candidates.chunk_by_mut(|one, other| one.back == other.back) {
-        let dropped = of_back.iter().filter(|candidate| !is_kept(candidate)).count();
+        let dropped = of_back.iter().filter(|candidate| !is_retained(candidate)).count();
         for candidate in of_back {
             candidate.rivals = candidate.rivals.saturating_sub(u32::try_from(dropped).unwrap_or(u32::MAX));
         }
     }
-    candidates.retain(is_kept);
+    candidates.retain(is_retained);
 }
 
 /// A server that a machine asks, and whether connections to it are opened there or requests sent.

@@ -11,14 +11,14 @@ const MS: i64 = 1_000_000;
 const PROXY: i32 = 7;
 
 /// A front of the proxy: asked at, answered at (ms), with a response of so many bytes.
-fn front(stream: i32, number: i32, asked: i64, answered: i64, bytes: i64) -> Exchange {
+fn front(stream: i32, number: i32, requested: i64, answered: i64, bytes: i64) -> Exchange {
     Exchange {
         stream,
         number: Some(number),
         accepted_by: Some(PROXY),
         endpoint: 80,
-        request_at: asked * MS,
-        request_done_at: asked * MS,
+        request_at: requested * MS,
+        request_done_at: requested * MS,
         response_at: Some(answered * MS),
         response_done_at: Some(answered * MS),
         closed_at: answered * MS,
@@ -29,8 +29,8 @@ fn front(stream: i32, number: i32, asked: i64, answered: i64, bytes: i64) -> Exc
     }
 }
 
-fn back(stream: i32, number: i32, asked: i64, answered: i64, bytes: i64) -> Exchange {
-    let exchange = front(stream, number, asked, answered, bytes);
+fn back(stream: i32, number: i32, requested: i64, answered: i64, bytes: i64) -> Exchange {
+    let exchange = front(stream, number, requested, answered, bytes);
     Exchange { accepted_by: None, opened_by: Some(PROXY), endpoint: 8080, ..exchange }
 }
 
@@ -111,8 +111,8 @@ fn a_front_alone_has_any_number_of_backs() {
 #[test]
 fn a_single_front_has_the_backs_that_come_while_it_waits() {
     let page = Exchange { closed_at: 100 * MS, ..front(0, 0, 10, 50, 300) };
-    let asked = (0..13).map(|n| back(1, n, 12 + 2 * i64::from(n), 13 + 2 * i64::from(n), 254));
-    let exchanges: Vec<_> = std::iter::once(page).chain(asked).collect();
+    let backs = (0..13).map(|n| back(1, n, 12 + 2 * i64::from(n), 13 + 2 * i64::from(n), 254));
+    let exchanges: Vec<_> = std::iter::once(page).chain(backs).collect();
     assert_eq!(linked(&exchanges).len(), 13);
 }
 
@@ -124,8 +124,8 @@ fn of_workers() -> Vec<Exchange> {
     for round in 0..60 {
         for (worker, free_at) in (0..).zip(&mut free_at) {
             let page: i32 = 2 * round + worker;
-            let asked = *free_at + 2 + i64::from(by_chance(page) / 4);
-            let mut at = asked + 2 + i64::from(by_chance(page + 7) / 5);
+            let requested = *free_at + 2 + i64::from(by_chance(page) / 4);
+            let mut at = requested + 2 + i64::from(by_chance(page + 7) / 5);
             let mut backs = Vec::new();
             for number in 0..3 + by_chance(page + 5) % 9 {
                 let kind = Some(10 + 2 * (page as u64 % 3) + u64::from(number == 0));
@@ -133,7 +133,7 @@ fn of_workers() -> Vec<Exchange> {
                 at += 2 + i64::from(by_chance(page + number) % 2);
             }
             *free_at = at + i64::from(by_chance(page + 3) / 6);
-            exchanges.push(Exchange { kind: Some(page as u64 % 3), ..front(worker, round, asked, *free_at, 300) });
+            exchanges.push(Exchange { kind: Some(page as u64 % 3), ..front(worker, round, requested, *free_at, 300) });
             exchanges.append(&mut backs);
         }
     }
@@ -276,8 +276,8 @@ fn a_relay_behind_a_proxy_that_opens_connections_is_in_the_middle() {
     for number in 0..12 {
         // SOCKS, and a request on the same connection: the relay connects to the server when it is connected to itself.
         let at = i64::from(number) * 100;
-        let asked = front(number, 0, at, at + 4, 10);
-        exchanges.extend(within(Exchange { endpoint: 1080, opens: true, ..asked }));
+        let request = front(number, 0, at, at + 4, 10);
+        exchanges.extend(within(Exchange { endpoint: 1080, opens: true, ..request }));
         for (endpoint, stream, late) in [(1234, 100 + number, 1), (8000, 200 + number, 5)] {
             let opening = back(stream, 0, at + late, at + late + 1, 10);
             exchanges.push(Exchange { endpoint, number: None, ..opening });
@@ -285,8 +285,8 @@ fn a_relay_behind_a_proxy_that_opens_connections_is_in_the_middle() {
         for (endpoint, stream, place, late) in
             [(1080, number, 1, 0), (1234, 100 + number, 0, 1), (8000, 200 + number, 0, 2)]
         {
-            let asked = front(stream, place, at + 20 + late, at + 50 - late, 300);
-            exchanges.extend(within(Exchange { endpoint, ..asked }));
+            let request = front(stream, place, at + 20 + late, at + 50 - late, 300);
+            exchanges.extend(within(Exchange { endpoint, ..request }));
         }
     }
     let mut pairs: Vec<_> = linked_programs(&exchanges).into_iter().map(|(front, back, _)| (front, back)).collect();
@@ -306,10 +306,10 @@ fn looked_at(exchanges: &[Exchange]) -> usize {
 fn of_thousands_of_machines_each_looks_at_its_own() {
     let mut exchanges = Vec::new();
     for machine in 0..5_000 {
-        let (asked, endpoint) = (i64::from(machine), machine + 10_000);
-        let of_it = front(machine, 0, asked, asked + 50, 300);
+        let (requested, endpoint) = (i64::from(machine), machine + 10_000);
+        let of_it = front(machine, 0, requested, requested + 50, 300);
         exchanges.push(Exchange { accepted_by: Some(machine), endpoint, ..of_it });
-        let of_it = back(machine + 10_000, 0, asked + 1, asked + 49, 300);
+        let of_it = back(machine + 10_000, 0, requested + 1, requested + 49, 300);
         exchanges.push(Exchange { opened_by: Some(machine), ..of_it });
     }
     assert_eq!(looked_at(&exchanges), exchanges.len());
@@ -322,10 +322,10 @@ fn of_thousands_of_machines_each_looks_at_its_own() {
 fn of_thousands_of_connections_handed_through_each_looks_at_its_own() {
     let mut exchanges = Vec::new();
     for pair in 0..12_000 {
-        let asked = i64::from(pair);
-        let of_it = front(pair, 0, asked, asked + 50, 300);
+        let requested = i64::from(pair);
+        let of_it = front(pair, 0, requested, requested + 50, 300);
         exchanges.push(Exchange { accepted_by: Some(-pair - 1), ..of_it });
-        let of_it = back(pair + 20_000, 0, asked + 1, asked + 49, 300);
+        let of_it = back(pair + 20_000, 0, requested + 1, requested + 49, 300);
         exchanges.push(Exchange { opened_by: Some(-pair - 1), through: Some(pair), ..of_it });
     }
     assert_eq!(looked_at(&exchanges), exchanges.len());
@@ -337,9 +337,9 @@ fn a_busy_machine_is_cut_where_nobody_waits() {
     let mut exchanges = Vec::new();
     for number in 0..12_000 {
         // Pairs wait side by side, and overlap no other pair.
-        let asked = i64::from(number / 2) * 100 + i64::from(number % 2) * 10;
-        exchanges.push(front(number, 0, asked, asked + 50, 300));
-        exchanges.push(back(number + 20_000, 0, asked + 1, asked + 49, 300));
+        let requested = i64::from(number / 2) * 100 + i64::from(number % 2) * 10;
+        exchanges.push(front(number, 0, requested, requested + 50, 300));
+        exchanges.push(back(number + 20_000, 0, requested + 1, requested + 49, 300));
     }
     // One waits throughout, and was never answered.
     exchanges.push(Exchange { response_at: None, ..front(50_000, 0, 0, 1_000_000, 300) });
@@ -384,13 +384,13 @@ fn an_opening_is_charged_as_connecting() {
 fn the_first_of_several_on_a_new_connection_is_charged_for_its_opening_alone() {
     let front = front(0, 0, 0, 100, 300);
     let setup = Setup { opened_at: 10 * MS, connected_at: Some(20 * MS), ready_at: Some(20 * MS), ..Setup::default() };
-    let asked = [(25, 45), (50, 70), (75, 95)];
+    let times = [(25, 45), (50, 70), (75, 95)];
     let on_it = |(number, &(at, end)): (usize, &(i64, i64))| Exchange {
         setup: Some(setup),
         first: number == 0,
         ..back(1, number.try_into().unwrap(), at, end, 300)
     };
-    let backs: Vec<_> = asked.iter().enumerate().map(on_it).collect();
+    let backs: Vec<_> = times.iter().enumerate().map(on_it).collect();
     let splits = split(&front, &backs.iter().collect::<Vec<_>>()).unwrap();
     assert_eq!(splits.iter().map(|split| split.wait).collect::<Vec<_>>(), [20 * MS; 3]);
     assert_eq!(splits.iter().map(|split| split.connect).collect::<Vec<_>>(), [10 * MS, 0, 0]);
@@ -408,13 +408,13 @@ fn setups(opened_at: i64) -> impl Strategy<Value = Option<Setup>> {
 fn anything() -> impl Strategy<Value = Exchange> {
     let number = proptest::option::of(Just(0));
     (-50..150i64, 0..80i64, proptest::option::of(0..80i64), any::<bool>(), number).prop_flat_map(
-        |(asked, took, answered, first, number)| {
-            setups(asked - 30).prop_map(move |setup| Exchange {
+        |(requested, took, answered, first, number)| {
+            setups(requested - 30).prop_map(move |setup| Exchange {
                 number,
-                request_at: asked,
-                request_done_at: asked + took,
-                response_at: answered.map(|answered| asked + answered),
-                closed_at: asked + 200,
+                request_at: requested,
+                request_done_at: requested + took,
+                response_at: answered.map(|answered| requested + answered),
+                closed_at: requested + 200,
                 setup,
                 first,
                 ..Exchange::default()

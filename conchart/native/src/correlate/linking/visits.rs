@@ -47,17 +47,17 @@ const NONE: u32 = u32::MAX;
 
 /// Says whether fronts of the section ask so often that one's backs are worth to be put together.
 pub(super) fn often(candidates: &[Candidate], fronts: usize) -> bool {
-    let mut asked = vec![false; fronts];
+    let mut has_back = vec![false; fronts];
     let mut backs = 0u32;
     for of_back in candidates.chunk_by(|one, other| one.back == other.back) {
         backs += 1;
         for candidate in of_back {
-            if let Some(asked) = asked.get_mut(candidate.front as usize) {
-                *asked = true;
+            if let Some(has_back) = has_back.get_mut(candidate.front as usize) {
+                *has_back = true;
             }
         }
     }
-    f64::from(backs) > OFTEN * asked.into_iter().filter(|&asked| asked).count() as f64
+    f64::from(backs) > OFTEN * has_back.into_iter().filter(|&has_back| has_back).count() as f64
 }
 
 /// Two exchanges that follow each other on a connection.
@@ -246,7 +246,7 @@ impl Chains {
         for (candidate, step) in candidates.iter().zip(&self.steps) {
             let Some(back) = self.backs.get(candidate.back as usize) else { continue };
             let Some(habit) = self.habits.get_mut(back.server as usize) else { continue };
-            habit.enters.add(candidate.asked_alone_ns, (candidate.probability - step.stayed).max(0.0));
+            habit.enters.add(candidate.requested_alone_ns, (candidate.probability - step.stayed).max(0.0));
             if let Some(answered_ns) = candidate.answered_alone_ns {
                 let stays = self.steps.get(step.next as usize).map_or(0.0, |next| next.stayed);
                 habit.leaves.add(answered_ns, (candidate.probability - stays).max(0.0));
@@ -275,16 +275,16 @@ impl Chains {
         let step = |candidate: &Candidate| {
             let back = back(candidate.back);
             let rivals = f64::from((back.end - back.start).max(1));
-            let told = |known: f64| (known + candidate.window).clamp(-MOST, MOST).exp();
+            let odds = |density: f64| (density + candidate.window).clamp(-MOST, MOST).exp();
             let habit = self.habits.get(back.server as usize);
             Step {
                 next: NONE,
                 over: false,
-                enters: habit.map_or(1.0, |habit| told(habit.enters.density(candidate.asked_alone_ns))) / rivals,
+                enters: habit.map_or(1.0, |habit| odds(habit.enters.density(candidate.requested_alone_ns))) / rivals,
                 leaves: candidate
                     .answered_alone_ns
                     .zip(habit)
-                    .map_or(LEAST_OPEN, |(ns, habit)| told(habit.leaves.density(ns))),
+                    .map_or(LEAST_OPEN, |(ns, habit)| odds(habit.leaves.density(ns))),
                 forward: 1.0,
                 backward: 1.0,
                 stayed: 0.0,
@@ -331,7 +331,7 @@ impl Chains {
             let count = |kinds: &HashMap<u64, f64, FixedState>| kinds.get(&pair.kinds).copied().unwrap_or_default();
             let (one, other) = (count(kinds_same), count(kinds_other));
             let expected = PRIOR * (one + other) / habit.all.max(1.0);
-            let asked = ((one + expected).max(SCARCELY) / (same + PRIOR)).ln()
+            let kind_gain = ((one + expected).max(SCARCELY) / (same + PRIOR)).ln()
                 - ((other + expected).max(SCARCELY) / (changed + PRIOR)).ln();
             let apart = habit.apart.get(&pair.kinds).copied().unwrap_or_default();
             if apart > ALIKE * (one + other) {
@@ -339,11 +339,11 @@ impl Chains {
                 continue;
             }
             let share = (one + SHARP) / (one + other + 2.0 * SHARP);
-            let asked = asked + (share / (1.0 - share)).ln();
+            let kind_gain = kind_gain + (share / (1.0 - share)).ln();
             let none = pair.none_by_chance.clamp(LEAST_OPEN, 1.0 - LEAST_OPEN);
             let of_two = none * habit.unanswered;
             let answered = if pair.answered { (1.0 - none) / (1.0 - of_two) } else { none / of_two };
-            pair.stays = (usual + rested + asked + answered.ln()).clamp(-MOST, MOST).exp();
+            pair.stays = (usual + rested + kind_gain + answered.ln()).clamp(-MOST, MOST).exp();
         }
     }
 
@@ -375,15 +375,15 @@ impl Chains {
         along
     }
 
-    fn forwards(&mut self, place: usize, said: &[f64]) {
+    fn forwards(&mut self, place: usize, odds: &[f64]) {
         let Some(&Pair { before, after, server, stays, .. }) = self.pairs.get(place) else { return };
         let back = |number: u32| self.backs.get(number as usize).copied().unwrap_or_default();
         let (one, next) = (back(before), back(after));
         let open = self.habits.get(server as usize).map_or(1.0, |habit| habit.open);
         let (mut all, mut changes, mut leaves) = (one.forward, one.forward, one.forward);
         for index in one.start as usize..one.end as usize {
-            let (Some(step), Some(said)) = (self.steps.get(index), said.get(index)) else { continue };
-            let here = step.forward * said;
+            let (Some(step), Some(odds)) = (self.steps.get(index), odds.get(index)) else { continue };
+            let here = step.forward * odds;
             all += here;
             leaves += here * step.leaves;
             changes += here * step.leaves * if step.over { 1.0 } else { open };
@@ -395,22 +395,22 @@ impl Chains {
             next.forward = NOBODY * leaves / all;
         }
         for index in one.start as usize..one.end as usize {
-            let (Some(&step), Some(said)) = (self.steps.get(index), said.get(index)) else { continue };
+            let (Some(&step), Some(odds)) = (self.steps.get(index), odds.get(index)) else { continue };
             if let Some(next) = self.steps.get_mut(step.next as usize) {
-                let here = step.forward * said / all;
+                let here = step.forward * odds / all;
                 next.forward += here * (stays - next.enters * step.leaves * open);
                 next.forward = next.forward.max(f64::MIN_POSITIVE);
             }
         }
     }
 
-    fn backwards(&mut self, place: usize, said: &[f64]) {
+    fn backwards(&mut self, place: usize, odds: &[f64]) {
         let Some(&Pair { before, after, server, stays, .. }) = self.pairs.get(place) else { return };
         let back = |number: u32| self.backs.get(number as usize).copied().unwrap_or_default();
         let (one, next) = (back(before), back(after));
         let open = self.habits.get(server as usize).map_or(1.0, |habit| habit.open);
         let (mut all, mut entered) = (next.backward, 0.0);
-        for (here, enters) in (next.start..next.end).map(|index| behind_of(&self.steps, said, index)) {
+        for (here, enters) in (next.start..next.end).map(|index| behind_of(&self.steps, odds, index)) {
             all += here;
             entered += enters;
         }
@@ -420,13 +420,13 @@ impl Chains {
         let mut together = one.forward * none;
         let mut stayed = 0.0;
         for index in one.start as usize..one.end as usize {
-            let (Some(&step), Some(&said_here)) = (self.steps.get(index), said.get(index)) else { continue };
+            let (Some(&step), Some(&odds_here)) = (self.steps.get(index), odds.get(index)) else { continue };
             let (own, own_enters) =
-                if step.next == NONE { (0.0, 0.0) } else { behind_of(&self.steps, said, step.next) };
+                if step.next == NONE { (0.0, 0.0) } else { behind_of(&self.steps, odds, step.next) };
             let changes = if step.over { 1.0 } else { open };
             let changed = step.leaves * (changes * (entered - own_enters).max(0.0) + nobody) / all;
             let stays = stays * own / all;
-            let here = step.forward * said_here;
+            let here = step.forward * odds_here;
             *if step.over { &mut over } else { &mut still_open } += here * changed;
             together += here * (changed + stays);
             stayed += here * stays;
@@ -451,15 +451,15 @@ impl Chains {
 
     /// The servers whose connections are kept by one front at a time, with how often they seem not to be: a front is answered
     /// before its connection is another one's. That was not asked for when visits were looked for, so it tells how well they fit.
-    pub(super) fn kept(&self) -> HashMap<i32, f64, FixedState> {
-        let kept = self.servers.iter().zip(&self.habits).filter_map(|(&endpoint, habit)| {
+    pub(super) fn held(&self) -> HashMap<i32, f64, FixedState> {
+        let held = self.servers.iter().zip(&self.habits).filter_map(|(&endpoint, habit)| {
             let changed = habit.all - habit.same;
             let some = SOME * habit.all;
             let law = habit.unanswered <= MOST_UNANSWERED && habit.open <= MOST_OPEN;
-            let kept = habit.same > some && changed > some && law;
-            kept.then_some((endpoint, habit.unanswered))
+            let is_held = habit.same > some && changed > some && law;
+            is_held.then_some((endpoint, habit.unanswered))
         });
-        kept.collect()
+        held.collect()
     }
 
     /// The backs that belong together, those of a visit in the order of time; visits in that of their first.
@@ -483,8 +483,8 @@ impl Chains {
 }
 
 /// What a candidate and all that follows it make likely; and that its front enters there.
-fn behind_of(steps: &[Step], said: &[f64], index: u32) -> (f64, f64) {
-    let here = steps.get(index as usize).zip(said.get(index as usize)).map(|(step, said)| (step, step.backward * said));
+fn behind_of(steps: &[Step], odds: &[f64], index: u32) -> (f64, f64) {
+    let here = steps.get(index as usize).zip(odds.get(index as usize)).map(|(step, odds)| (step, step.backward * odds));
     here.map_or((0.0, 0.0), |(step, here)| (here, here * step.enters))
 }
 

@@ -97,8 +97,8 @@ fn number_places(members: &[Member], found: &mut [Surroundings]) {
     let mut order: Vec<_> = members.iter().zip(found).collect();
     order.sort_unstable_by_key(|(member, _)| (member.ends, member.syn_at, member.stream));
     for same in order.chunk_by_mut(|(one, _), (other, _)| one.ends == other.ends) {
-        for (place, (_, told)) in (0..).zip(same) {
-            told.place = place;
+        for (place, (_, surroundings)) in (0..).zip(same) {
+            surroundings.place = place;
         }
     }
 }
@@ -158,8 +158,10 @@ fn count_open(members: &[Member], requests: &[Request], found: &mut [Surrounding
         let (mut open, mut idle) = (0_i32, 0_i32);
         for one in of_pool {
             match (one.event, found.get_mut(one.index)) {
-                (Event::Opening, Some(told)) => (told.open_before, told.idle_before) = (open.max(0), idle.max(0)),
-                (Event::End, Some(told)) => told.idle_left = (idle - 1).max(0),
+                (Event::Opening, Some(surroundings)) => {
+                    (surroundings.open_before, surroundings.idle_before) = (open.max(0), idle.max(0))
+                }
+                (Event::End, Some(surroundings)) => surroundings.idle_left = (idle - 1).max(0),
                 _ => {}
             }
             open += one.opened;
@@ -180,8 +182,8 @@ fn count_used(members: &[Member], found: &mut [Surroundings]) {
         let (mut n, mut most) = (0_i32, None);
         for &(_, _, step, _, index) in of_pool {
             n += step;
-            if let Some(told) = found.get_mut(index).filter(|_| step > 0) {
-                (told.at_once, told.again) = (n, most.is_some_and(|most| n <= most));
+            if let Some(surroundings) = found.get_mut(index).filter(|_| step > 0) {
+                (surroundings.at_once, surroundings.again) = (n, most.is_some_and(|most| n <= most));
             }
             most = most.max(Some(n));
         }
@@ -201,8 +203,8 @@ fn find_previous(members: &[Member], found: &mut [Surroundings]) {
         for &(_, _, opens, stream, index) in of_pool {
             if !opens {
                 last = Some(stream);
-            } else if let Some(told) = found.get_mut(index) {
-                told.previous = last.filter(|&last| last != stream);
+            } else if let Some(surroundings) = found.get_mut(index) {
+                surroundings.previous = last.filter(|&last| last != stream);
             }
         }
     }

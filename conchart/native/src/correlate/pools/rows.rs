@@ -71,12 +71,16 @@ pub fn survey_rows(members: &[Member], requests: &[Request]) -> Result<RecordBat
             Arc::new(members.iter().map(|member| Some(member.stream)).collect::<Int32Array>()) as ArrayRef,
             true,
         ),
-        ("place", integers(|told| told.place), true),
-        ("open_before", integers(|told| told.open_before), true),
-        ("idle_before", integers(|told| told.idle_before), true),
-        ("idle_left", integers(|told| told.idle_left), true),
-        ("at_once", integers(|told| told.at_once), true),
-        ("again", Arc::new(found.iter().map(|told| Some(told.again)).collect::<BooleanArray>()), true),
-        ("previous_stream", Arc::new(found.iter().map(|told| told.previous).collect::<Int32Array>()), true),
+        ("place", integers(|surroundings| surroundings.place), true),
+        ("open_before", integers(|surroundings| surroundings.open_before), true),
+        ("idle_before", integers(|surroundings| surroundings.idle_before), true),
+        ("idle_left", integers(|surroundings| surroundings.idle_left), true),
+        ("at_once", integers(|surroundings| surroundings.at_once), true),
+        ("again", Arc::new(found.iter().map(|surroundings| Some(surroundings.again)).collect::<BooleanArray>()), true),
+        (
+            "previous_stream",
+            Arc::new(found.iter().map(|surroundings| surroundings.previous).collect::<Int32Array>()),
+            true,
+        ),
     ])
 }

@@ -55,12 +55,12 @@ fn side_by_side_they_are_needed() {
 #[test]
 fn what_a_server_says_unasked_makes_no_connection_idle() {
     let (first, one) = used(0, 0, 100);
-    let (first, asked) = (Member { first_exchange: Some(1), ..first }, Request { number: 1, ..one });
+    let (first, request) = (Member { first_exchange: Some(1), ..first }, Request { number: 1, ..one });
     let greeting = Request { number: 0, request_at: None, response_done_at: Some(1), ..one };
     let push = Request { number: 2, request_at: None, response_done_at: Some(95), ..one };
     for (syn_at, idle) in [(50, 0), (94, 1), (98, 1), (101, 0)] {
         let (second, _) = used(1, syn_at, 300);
-        assert_eq!(survey(&[first, second], &[greeting, asked, push])[1].idle_before, idle, "{syn_at}");
+        assert_eq!(survey(&[first, second], &[greeting, request, push])[1].idle_before, idle, "{syn_at}");
     }
 }
 
@@ -113,9 +113,9 @@ fn what_was_never_used_or_ready_is_beside_nobody() {
 fn members() -> impl Strategy<Value = Vec<(Member, Vec<Request>)>> {
     let member = (0..3_u64, 0..30_i64, prop::option::of(0..20_i64), 0..30_i64, any::<bool>(), any::<bool>());
     let requests = prop::collection::vec((prop::option::of(0..60_i64), prop::option::of(0..60_i64)), 0..4);
-    prop::collection::vec((member, requests), 0..12).prop_map(|told| {
+    prop::collection::vec((member, requests), 0..12).prop_map(|drawn| {
         (0..)
-            .zip(told)
+            .zip(drawn)
             .map(|(stream, ((pool, syn_at, ready, lasts, closes, multiplexed), requests))| {
                 let closed_at = syn_at + 20 + lasts;
                 let member = Member {
@@ -149,26 +149,26 @@ proptest! {
         let requests: Vec<Request> = connections.iter().flat_map(|(_, requests)| requests.clone()).collect();
         let found = survey(&of_members, &requests);
         prop_assert_eq!(found.len(), of_members.len());
-        for (told, mine) in found.iter().zip(&of_members) {
+        for (surroundings, mine) in found.iter().zip(&of_members) {
             let at = mine.syn_at;
             let others = || of_members.iter().filter(|one| one.pool == mine.pool && one.stream != mine.stream);
             let open = others().filter(|one| one.ready_at.is_some_and(|ready| ready < at)).count()
                 - others().filter(|one| one.ready_at.is_some_and(|ready| ready < at) && one.ended_at() < at).count();
-            prop_assert_eq!(usize::try_from(told.open_before).unwrap(), open);
+            prop_assert_eq!(usize::try_from(surroundings.open_before).unwrap(), open);
             let before = of_members.iter().filter(|one| {
                 one.ends == mine.ends && (one.syn_at, one.stream) < (mine.syn_at, mine.stream)
             });
-            prop_assert_eq!(usize::try_from(told.place).unwrap(), before.count());
+            prop_assert_eq!(usize::try_from(surroundings.place).unwrap(), before.count());
             let closed = others().filter(|one| one.closing_at.is_some_and(|closing| closing <= at));
             let previous = closed.max_by_key(|one| (one.closing_at, one.stream)).map(|one| one.stream);
-            prop_assert_eq!(told.previous, previous);
+            prop_assert_eq!(surroundings.previous, previous);
             let there = |when: i64, order: (i32, i32)| others()
                 .filter(|one| one.first_exchange.is_some())
                 .filter(|one| (one.syn_at, (1, one.stream)) < (when, order))
                 .filter(|one| one.closing_at.is_none_or(|closing| (closing, (-1, one.stream)) > (when, order)))
                 .count();
             if mine.first_exchange.is_some() {
-                prop_assert_eq!(usize::try_from(told.at_once).unwrap(), 1 + there(at, (1, mine.stream)));
+                prop_assert_eq!(usize::try_from(surroundings.at_once).unwrap(), 1 + there(at, (1, mine.stream)));
             }
         }
     }

@@ -69,7 +69,7 @@ pub struct Part {
 
 /// The wait of a request among others on one connection: its own two packets bound it, whatever passes between them.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked {
+pub struct Wait {
     pub stream: i32,
     pub exchange: i32,
     /// When the place that tells saw the last packet of the request.
@@ -78,9 +78,9 @@ pub struct Asked {
     pub end_at: i64,
 }
 
-impl Asked {
+impl Wait {
     /// Its packets, if every place saw both.
-    fn bounds(&self, stops: &[Stop], known: &Known<'_>, own: &[Sighting]) -> Option<[Bound; 2]> {
+    fn bounds(&self, stops: &[Stop], times: &PacketTimes<'_>, own: &[Sighting]) -> Option<[Bound; 2]> {
         let bound = |at: i64, by_client: bool| {
             let from = own.partition_point(|one| one.at < at);
             let mut then = own.get(from..)?.iter().take_while(|one| one.at == at);
@@ -88,9 +88,8 @@ impl Asked {
             Some(Bound { packet: one.packet?, by_client, at })
         };
         let bounds = [bound(self.start_at, true)?, bound(self.end_at, false)?];
-        let are_known =
-            bounds.iter().all(|bound| stops.iter().all(|stop| known.at(bound.packet, stop.place).is_some()));
-        are_known.then_some(bounds)
+        let are_seen = bounds.iter().all(|bound| stops.iter().all(|stop| times.at(bound.packet, stop.place).is_some()));
+        are_seen.then_some(bounds)
     }
 }
 
@@ -135,14 +134,14 @@ struct Bound {
 }
 
 /// Looks at one connection: its places in the order of positions, its place_packets in that of places and times.
-pub fn watch(stops: &[Stop], seen: &[Sighting], lost: &HashSet<i64>, asked: &[Asked], found: &mut Found) {
+pub fn watch(stops: &[Stop], seen: &[Sighting], lost: &HashSet<i64>, waits: &[Wait], found: &mut Found) {
     if let [.., before, last] = stops
         && let [first, next, ..] = stops
     {
-        let known = found.crossings.len();
+        let old_len = found.crossings.len();
         cross(stops, seen, &mut found.crossings);
         for (by_client, here, there) in [(true, first, next), (false, last, before)] {
-            let new = found.crossings.get(known..).unwrap_or_default();
+            let new = found.crossings.get(old_len..).unwrap_or_default();
             let way =
                 |one: &&Crossing| (one.by_client, one.place, one.to_place) == (by_client, here.place, there.place);
             let mut paced = paces(here.stream, of_place(seen, here.place), by_client, [here.place, there.place]);
@@ -165,14 +164,14 @@ pub fn watch(stops: &[Stop], seen: &[Sighting], lost: &HashSet<i64>, asked: &[As
         }));
         return;
     }
-    let known = Known::new(stops, seen, lost);
+    let times = PacketTimes::new(stops, seen, lost);
     for (start, end) in &turns {
-        divide(own, stops, &known, [start, end], &mut found.parts);
+        divide(own, stops, &times, [start, end], &mut found.parts);
     }
-    for one in asked {
-        if let Some(bounds) = one.bounds(stops, &known, of_place(seen, own.place)) {
+    for one in waits {
+        if let Some(bounds) = one.bounds(stops, &times, of_place(seen, own.place)) {
             let before = found.parts.len();
-            divide(own, stops, &known, bounds.each_ref(), &mut found.parts);
+            divide(own, stops, &times, bounds.each_ref(), &mut found.parts);
             found.parts.iter_mut().skip(before).for_each(|part| part.exchange = Some(one.exchange));
         }
     }
@@ -180,7 +179,7 @@ pub fn watch(stops: &[Stop], seen: &[Sighting], lost: &HashSet<i64>, asked: &[As
 
 /// Finds how long packets were under way between places.
 fn cross(stops: &[Stop], seen: &[Sighting], found: &mut Vec<Crossing>) {
-    let known = found.len();
+    let old_len = found.len();
     let order = |one: &Sighting| {
         let position = stops.iter().position(|stop| stop.place == one.place).unwrap_or_default();
         if one.by_client { position } else { stops.len() - position }
@@ -195,7 +194,7 @@ fn cross(stops: &[Stop], seen: &[Sighting], found: &mut Vec<Crossing>) {
         }
         let Sighting { by_client, place, .. } = **here;
         let ns = there.at.saturating_sub(here.at);
-        let new = found.get_mut(known..).unwrap_or_default();
+        let new = found.get_mut(old_len..).unwrap_or_default();
         match new.iter_mut().find(|one| (one.by_client, one.place, one.to_place) == (by_client, place, there.place)) {
             Some(one) => {
                 one.packets += 1;
@@ -243,7 +242,7 @@ fn turns(own: &Stop, shared: bool, seen: &[Sighting], lost: &HashSet<i64>) -> Ve
 }
 
 /// When places saw the packets of a connection.
-struct Known<'a> {
+struct PacketTimes<'a> {
     seen: &'a [Sighting],
     lost: &'a HashSet<i64>,
     /// Packets and places, and the times.
@@ -265,7 +264,7 @@ struct Segment {
     at: i64,
 }
 
-impl<'a> Known<'a> {
+impl<'a> PacketTimes<'a> {
     fn new(stops: &[Stop], seen: &'a [Sighting], lost: &'a HashSet<i64>) -> Self {
         let mut packets: Vec<_> = seen.iter().filter_map(|one| Some((one.packet?, one.place, one.at))).collect();
         packets.sort_unstable();
@@ -279,9 +278,9 @@ impl<'a> Known<'a> {
 
     /// When a place saw a packet.
     fn at(&self, packet: i64, place: usize) -> Option<i64> {
-        let from = self.packets.partition_point(|known| (known.0, known.1) < (packet, place));
-        let known = self.packets.get(from).filter(|known| (known.0, known.1) == (packet, place));
-        known.map(|known| known.2).or_else(|| self.by_bytes(packet, place))
+        let from = self.packets.partition_point(|entry| (entry.0, entry.1) < (packet, place));
+        let entry = self.packets.get(from).filter(|entry| (entry.0, entry.1) == (packet, place));
+        entry.map(|entry| entry.2).or_else(|| self.by_bytes(packet, place))
     }
 
     /// Offloading may have cut or joined segments: a place saw a packet when it saw the first of its bytes.
@@ -312,11 +311,11 @@ impl<'a> Known<'a> {
             })
             .collect();
         segments.sort_unstable();
-        segments.dedup_by(|next, kept| {
-            let same = (next.place, next.by_client, next.seq) == (kept.place, kept.by_client, kept.seq);
+        segments.dedup_by(|next, earlier| {
+            let same = (next.place, next.by_client, next.seq) == (earlier.place, earlier.by_client, earlier.seq);
             if same {
-                kept.bytes = kept.bytes.max(next.bytes);
-                kept.at = kept.at.min(next.at);
+                earlier.bytes = earlier.bytes.max(next.bytes);
+                earlier.at = earlier.at.min(next.at);
             }
             same
         });
@@ -329,11 +328,11 @@ struct Leg {
     place: usize,
     there_at: i64,
     left_at: i64,
-    asked_at: i64,
+    requested_at: i64,
 }
 
 /// Divides a turn by what the places behind saw. Who is waited for is behind the last of them.
-fn divide(own: &Stop, stops: &[Stop], known: &Known<'_>, [start, end]: [&Bound; 2], parts: &mut Vec<Part>) {
+fn divide(own: &Stop, stops: &[Stop], times: &PacketTimes<'_>, [start, end]: [&Bound; 2], parts: &mut Vec<Part>) {
     let alone = start.by_client == end.by_client;
     let own_at = stops.iter().position(|stop| stop.place == own.place).unwrap_or_default();
     let (before, behind) = stops.split_at(own_at);
@@ -344,18 +343,18 @@ fn divide(own: &Stop, stops: &[Stop], known: &Known<'_>, [start, end]: [&Bound; 
     let (mut latest_there, mut least_back) = (i64::MIN, i64::MAX);
     let mut legs: Vec<Leg> = Vec::new();
     for stop in behind {
-        let (asked_at, answered_at) = (known.at(start.packet, stop.place), known.at(end.packet, stop.place));
-        latest_there = latest_there.max(asked_at.map_or(start.at, |at| at.max(start.at)));
+        let (requested_at, answered_at) = (times.at(start.packet, stop.place), times.at(end.packet, stop.place));
+        latest_there = latest_there.max(requested_at.map_or(start.at, |at| at.max(start.at)));
         let back_at = if alone {
-            answered_at.zip(asked_at).map(|(answered_at, asked_at)| start.at + answered_at - asked_at)
+            answered_at.zip(requested_at).map(|(answered_at, requested_at)| start.at + answered_at - requested_at)
         } else {
             answered_at
         };
         least_back = least_back.min(back_at.map_or(end.at, |at| at.min(end.at)));
         let there_at = if alone { start.at } else { latest_there.min(end.at) };
-        if let (Some(asked_at), Some(_)) = (asked_at, answered_at) {
+        if let (Some(requested_at), Some(_)) = (requested_at, answered_at) {
             let left_at = there_at.max(least_back.max(start.at));
-            legs.push(Leg { place: stop.place, there_at, left_at, asked_at });
+            legs.push(Leg { place: stop.place, there_at, left_at, requested_at });
         }
     }
     let mut divided = Vec::new();
@@ -366,7 +365,7 @@ fn divide(own: &Stop, stops: &[Stop], known: &Known<'_>, [start, end]: [&Bound; 
         divided.push(part(own, farther.place, Some(leg.place), [start, end], ends, ("path", None)));
     }
     if let Some(leg) = legs.last() {
-        let ahead_ns = if alone { start.at - leg.asked_at } else { 0 };
+        let ahead_ns = if alone { start.at - leg.requested_at } else { 0 };
         let ends = [leg.there_at, leg.left_at];
         divided.push(part(own, leg.place, None, [start, end], ends, ("host", Some(ahead_ns))));
     }
@@ -388,7 +387,7 @@ fn part(
 /// Finds where a side that sends as soon as an acknowledgement comes had to wait for it, in the time of the nearest place.
 fn paces(stream: i32, seen: &[Sighting], by_client: bool, [place, to_place]: [usize; 2]) -> Vec<Pace> {
     let mut found = Vec::new();
-    let (mut sent_at, mut asked_at) = (None, None);
+    let (mut sent_at, mut data_at) = (None, None);
     let mut before: Option<&Sighting> = None;
     for one in seen {
         let is_own = one.by_client == by_client;
@@ -398,14 +397,14 @@ fn paces(stream: i32, seen: &[Sighting], by_client: bool, [place, to_place]: [us
             && one.at - ack.at <= AT_ONCE_NS
             && ack.at > start_at
             // Since its own last segment, nothing but acknowledgements came.
-            && asked_at.is_none_or(|asked_at| asked_at < start_at)
+            && data_at.is_none_or(|data_at| data_at < start_at)
         {
             found.push(Pace { stream, start_at, end_at: ack.at, place, to_place });
         }
         if is_own {
             sent_at = Some(one.at);
         } else if one.bytes > 0 {
-            asked_at = Some(one.at);
+            data_at = Some(one.at);
         }
         before = Some(one);
     }
@@ -437,12 +436,12 @@ fn queued(here: &[Sighting], there: &[Sighting], way: &Crossing, found: &mut Vec
 /// Joins those that overlap or follow each other.
 fn joined(mut paces: Vec<Pace>) -> Vec<Pace> {
     paces.sort_unstable_by_key(|pace| (pace.start_at, pace.end_at));
-    let mut kept: Vec<Pace> = Vec::new();
+    let mut merged: Vec<Pace> = Vec::new();
     for next in paces {
-        match kept.last_mut() {
+        match merged.last_mut() {
             Some(pace) if next.start_at - pace.end_at <= AT_ONCE_NS => pace.end_at = pace.end_at.max(next.end_at),
-            _ => kept.push(next),
+            _ => merged.push(next),
         }
     }
-    kept
+    merged
 }

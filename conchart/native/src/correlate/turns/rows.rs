@@ -10,7 +10,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt8Array};
 use arrow_schema::ArrowError;
 
-use super::{Asked, Crossing, Found, Pace, Part, Sighting, Stop, watch};
+use super::{Crossing, Found, Pace, Part, Sighting, Stop, Wait, watch};
 use crate::correlate::columns::{Columns, at};
 use crate::correlate::grouping::Grouped;
 
@@ -21,7 +21,7 @@ pub struct Turns {
     stops: Vec<Stop>,
     seen: Vec<RecordBatch>,
     lost: HashSet<i64>,
-    asked: Vec<Asked>,
+    waits: Vec<Wait>,
 }
 
 impl Turns {
@@ -76,7 +76,7 @@ impl Turns {
         let columns = Columns { batch };
         let (stream, exchange) = (columns.get::<Int32Array>("stream")?, columns.get::<Int32Array>("exchange")?);
         let (start_at, end_at) = (columns.get::<Int64Array>("start_at")?, columns.get::<Int64Array>("end_at")?);
-        self.asked.extend((0..batch.num_rows()).map(|row| Asked {
+        self.waits.extend((0..batch.num_rows()).map(|row| Wait {
             stream: stream.value(row),
             exchange: exchange.value(row),
             start_at: start_at.value(row),
@@ -94,9 +94,9 @@ impl Turns {
     ///
     /// # Errors
     /// When a column is missing, or of another type, or the columns make no batch.
-    pub fn told(mut self) -> Result<[RecordBatch; 3], ArrowError> {
+    pub fn divide(mut self) -> Result<[RecordBatch; 3], ArrowError> {
         self.stops.sort_unstable_by_key(|stop| (stop.stream, stop.position));
-        self.asked.sort_unstable_by_key(|one| (one.stream, one.exchange));
+        self.waits.sort_unstable_by_key(|one| (one.stream, one.exchange));
         let batches: Vec<Seen<'_>> = self.seen.iter().map(Seen::of).collect::<Result<_, _>>()?;
         let rows = Grouped::of(|| (0..).zip(&batches).flat_map(|(number, batch)| batch.keyed(number)));
         let found = rows.side_by_side(|streams| self.watched(streams, &rows, &batches));
@@ -126,8 +126,8 @@ impl Turns {
             seen.extend(placed.filter_map(|&(batch, row)| Some(batches.get(batch as usize)?.sighting(row as usize))));
             seen.sort_unstable_by_key(|one| (one.place, one.at, one.frame));
             let stops = of_stream(&self.stops, number, |stop| stop.stream);
-            let asked = of_stream(&self.asked, number, |asked| asked.stream);
-            watch(stops, &seen, &self.lost, asked, &mut found);
+            let waits = of_stream(&self.waits, number, |wait| wait.stream);
+            watch(stops, &seen, &self.lost, waits, &mut found);
         }
         found
     }

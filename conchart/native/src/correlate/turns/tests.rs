@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::{Asked, Found, Sighting, Stop, watch};
+use super::{Found, Sighting, Stop, Wait, watch};
 
 const MS: i64 = 1_000_000;
 
@@ -25,7 +25,7 @@ fn watched(seen: Vec<Sighting>) -> Found {
     watched_but(seen, &HashSet::new(), &[])
 }
 
-fn watched_but(mut seen: Vec<Sighting>, lost: &HashSet<i64>, asked: &[Asked]) -> Found {
+fn watched_but(mut seen: Vec<Sighting>, lost: &HashSet<i64>, waits: &[Wait]) -> Found {
     let stop = |place, position| Stop {
         stream: 0,
         place,
@@ -37,19 +37,19 @@ fn watched_but(mut seen: Vec<Sighting>, lost: &HashSet<i64>, asked: &[Asked]) ->
     };
     seen.sort_by_key(|one| (one.place, one.at));
     let mut found = Found::default();
-    watch(&[stop(0, 0), stop(1, 1)], &seen, lost, asked, &mut found);
+    watch(&[stop(0, 0), stop(1, 1)], &seen, lost, waits, &mut found);
     found
 }
 
 /// Kind, place, and milliseconds from and to.
-fn told(found: &Found) -> Vec<(&str, usize, i64, i64)> {
+fn parts_in_ms(found: &Found) -> Vec<(&str, usize, i64, i64)> {
     found.parts.iter().map(|part| (part.kind, part.place, part.start_at / MS, part.end_at / MS)).collect()
 }
 
 #[test]
 fn a_turn_is_the_path_there_the_host_and_the_path_back() {
     let found = watched([packet(1, [0, 5], true, 9), packet(2, [40, 33], false, 9)].concat());
-    assert_eq!(told(&found), [("path", 0, 0, 5), ("path", 1, 33, 40), ("host", 1, 5, 33)]);
+    assert_eq!(parts_in_ms(&found), [("path", 0, 0, 5), ("path", 1, 33, 40), ("host", 1, 5, 33)]);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn offloading_that_joined_segments_hides_no_packet() {
     // The answer was one segment with the bytes before it there: another packet.
     let joined = seen.iter_mut().find(|one| one.place == 1 && !one.by_client).unwrap();
     (joined.packet, joined.seq, joined.bytes) = (Some(102), Some(10), 20);
-    assert_eq!(told(&watched(seen)), [("path", 0, 0, 5), ("path", 1, 33, 40), ("host", 1, 5, 33)]);
+    assert_eq!(parts_in_ms(&watched(seen)), [("path", 0, 0, 5), ("path", 1, 33, 40), ("host", 1, 5, 33)]);
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn nobody_answers_a_lost_datagram() {
     seen.push(lost);
     seen.iter_mut().for_each(|one| one.seq = None);
     let found = watched_but(seen, &HashSet::from([2]), &[]);
-    assert_eq!(told(&found), [("path", 0, 0, 5), ("path", 1, 65, 70), ("host", 1, 5, 65)]);
+    assert_eq!(parts_in_ms(&found), [("path", 0, 0, 5), ("path", 1, 65, 70), ("host", 1, 5, 65)]);
 }
 
 #[test]
@@ -110,13 +110,13 @@ fn a_request_among_others_has_a_turn_of_its_own() {
         packet(4, [50, 40], false, 9),
     ]
     .concat();
-    let asked = [(0, 0, 50), (1, 2, 30), (2, 2, 31)].map(|(exchange, start, end)| Asked {
+    let waits = [(0, 0, 50), (1, 2, 30), (2, 2, 31)].map(|(exchange, start, end)| Wait {
         stream: 0,
         exchange,
         start_at: start * MS,
         end_at: end * MS,
     });
-    let found = watched_but(seen, &HashSet::new(), &asked);
+    let found = watched_but(seen, &HashSet::new(), &waits);
     let of = |exchange: i32| -> Vec<_> {
         let parts = found.parts.iter().filter(|part| part.exchange == Some(exchange));
         parts.map(|part| (part.kind, part.start_at / MS, part.end_at / MS)).collect()

@@ -1,12 +1,12 @@
 //! DNS in the content of HTTP (RFC 8484): the question and the answer of a request that stays one of HTTP.
 //!
-//! In: targets, types and contents of requests and responses. Out: the [`Asked`] of an exchange. Of each content, as much
-//! is kept as a question may be long. Non-goals: DNS as JSON, which no RFC describes.
+//! In: targets, types and contents of requests and responses. Out: the [`DnsQuestion`] of an exchange. Of each content,
+//! as much is kept as a question may be long. Non-goals: DNS as JSON, which no RFC describes.
 
 use super::message::{self, Message, QUESTION_END};
 use crate::exchange::ledger::Ledger;
 use crate::exchange::reader::Verdict;
-use crate::exchange::{Asked, DnsOver, Exchange};
+use crate::exchange::{DnsOver, DnsQuestion, Exchange};
 use crate::stream::{BySide, Side};
 
 /// The variable of a GET that has the query (RFC 8484 section 4.1).
@@ -65,16 +65,16 @@ fn decoded(text: &str) -> Vec<u8> {
 
 fn tell(exchange: &mut Exchange, message: Message) {
     exchange.dns_over = Some(DnsOver::Https);
-    if exchange.asked.is_none()
+    if exchange.dns_question.is_none()
         && let Some(question) = message.question
     {
         let kind = message::qtype(question.qtype);
-        exchange.asked = Some(Box::new(Asked { kind, name: question.name, rcode: None }));
+        exchange.dns_question = Some(Box::new(DnsQuestion { kind, name: question.name, rcode: None }));
     }
     if message.is_response
-        && let Some(asked) = &mut exchange.asked
+        && let Some(question) = &mut exchange.dns_question
     {
-        asked.rcode = Some(message.rcode);
+        question.rcode = Some(message.rcode);
     }
 }
 
@@ -82,19 +82,19 @@ fn tell(exchange: &mut Exchange, message: Message) {
 pub(in crate::exchange) struct Carried {
     number: u32,
     /// What is kept of each side's, until that is read.
-    kept: BySide<Option<Vec<u8>>>,
+    buffers: BySide<Option<Vec<u8>>>,
 }
 
 impl Carried {
     pub fn new(number: u32) -> Self {
-        Self { number, kept: BySide { client: Some(Vec::new()), server: Some(Vec::new()) } }
+        Self { number, buffers: BySide { client: Some(Vec::new()), server: Some(Vec::new()) } }
     }
 
     /// Content of that side.
     pub fn data(&mut self, ledger: &mut Ledger, from: Side, content: impl IntoIterator<Item = u8>) {
-        if let Some(kept) = &mut self.kept[from] {
-            kept.extend(content.into_iter().take(QUESTION_END.saturating_sub(kept.len())));
-            if kept.len() >= QUESTION_END {
+        if let Some(buffer) = &mut self.buffers[from] {
+            buffer.extend(content.into_iter().take(QUESTION_END.saturating_sub(buffer.len())));
+            if buffer.len() >= QUESTION_END {
                 self.end(ledger, from);
             }
         }
@@ -103,8 +103,8 @@ impl Carried {
     /// That side says no more, or nobody knows what.
     pub fn end(&mut self, ledger: &mut Ledger, from: Side) {
         let asks = ledger.asks(from);
-        if let Some(kept) = self.kept[from].take()
-            && let Some(message) = message::parse(&kept)
+        if let Some(buffer) = self.buffers[from].take()
+            && let Some(message) = message::parse(&buffer)
             && message.is_response != asks
             && let Some(entry) = ledger.get(self.number)
         {
@@ -114,7 +114,7 @@ impl Carried {
 
     #[cfg(test)]
     pub fn held(&self) -> usize {
-        [&self.kept.client, &self.kept.server].into_iter().flatten().map(Vec::capacity).sum()
+        [&self.buffers.client, &self.buffers.server].into_iter().flatten().map(Vec::capacity).sum()
     }
 }
 
@@ -134,8 +134,8 @@ mod tests {
         // The example of RFC 8484 section 4.1.1.
         let mut exchange = get("/dns-query?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB");
         assert!(note(&mut exchange, false));
-        let asked = exchange.asked.unwrap();
-        assert_eq!((&asked.kind[..], &asked.name[..], asked.rcode), ("A", "www.example.com", None));
+        let question = exchange.dns_question.unwrap();
+        assert_eq!((&question.kind[..], &question.name[..], question.rcode), ("A", "www.example.com", None));
         assert_eq!(exchange.dns_over, Some(DnsOver::Https));
     }
 
@@ -172,7 +172,7 @@ mod tests {
             carried.data(&mut ledger, Side::Client, first.iter().copied());
             carried.data(&mut ledger, Side::Client, rest.iter().copied());
             carried.end(&mut ledger, Side::Client);
-            assert_eq!(&ledger.get(number).unwrap().exchange.asked.as_ref().unwrap().name[..], "shop.example");
+            assert_eq!(&ledger.get(number).unwrap().exchange.dns_question.as_ref().unwrap().name[..], "shop.example");
         }
     }
 

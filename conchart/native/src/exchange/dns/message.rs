@@ -38,7 +38,7 @@ pub(super) struct Message {
 impl Message {
     /// Is this a response that may say where a service is?
     pub fn has_services(&self) -> bool {
-        self.is_response && self.question.as_ref().is_some_and(|asked| services::are_asked(asked.qtype))
+        self.is_response && self.question.as_ref().is_some_and(|question| services::is_service_binding(question.qtype))
     }
 
     /// A query of mDNS (RFC 6762 section 18.1): its responses go to everyone, not back to who asked.
@@ -103,8 +103,8 @@ pub(super) fn sniff(message: &[u8]) -> Verdict {
     // Only mDNS has several questions in one message.
     match walk(rest) {
         Walk::Name(labels, [kind, class]) => {
-            let known = qtype_name(kind).is_some() && matches!(class & !UNICAST_RESPONSE, 1 | 3 | 4 | 254 | 255);
-            if known && !is_netbios(&labels, kind) && (questions == 1 || class & !UNICAST_RESPONSE == 1) {
+            let recognised = qtype_name(kind).is_some() && matches!(class & !UNICAST_RESPONSE, 1 | 3 | 4 | 254 | 255);
+            if recognised && !is_netbios(&labels, kind) && (questions == 1 || class & !UNICAST_RESPONSE == 1) {
                 Verdict::Yes
             } else {
                 Verdict::No

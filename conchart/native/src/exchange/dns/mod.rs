@@ -6,7 +6,7 @@
 //! A query that is sent again, because nobody answered, is the same exchange: its wait goes on. Non-goals: other
 //! resource records; the messages of a zone transfer after the first; responses to multicast queries, which go to everyone.
 //!
-//! Bounded: [`MAX_ASKED`] queries are remembered, of each message its question, and over TCP
+//! Bounded: [`MAX_QUERIES`] queries are remembered, of each message its question, and over TCP
 //! [`MAX_SERVICES`] bytes of one that has services.
 
 pub(super) mod carried;
@@ -37,7 +37,7 @@ pub(super) fn status_text(status: u32) -> StatusText {
 }
 
 /// Queries that are remembered, answered or not.
-const MAX_ASKED: usize = 512;
+const MAX_QUERIES: usize = 512;
 
 /// Bytes of a message in which services are looked for.
 const MAX_SERVICES: usize = 4096;
@@ -94,7 +94,7 @@ fn sniff_stream(prefix: &[u8]) -> Verdict {
 pub(super) struct Dns {
     framing: Framing,
     over: DnsOver,
-    asked: Questions<Asked>,
+    queries: Questions<Query>,
 }
 
 /// How messages follow each other.
@@ -104,7 +104,7 @@ enum Framing {
 }
 
 /// A query that was seen.
-struct Asked {
+struct Query {
     from: Side,
     question: Option<Question>,
     answered: bool,
@@ -130,14 +130,14 @@ impl framed::Message for InStream {
         if beginning.len() < wanted && !all && message.as_ref().is_some_and(Message::has_services) {
             return Read::More { wanted, len: Some(len) };
         }
-        Read::Known(Self(message), len)
+        Read::Parsed(Self(message), len)
     }
 }
 
 impl Dns {
     /// Over UDP: a chunk is a datagram.
     pub fn over_datagrams() -> Self {
-        Self { framing: Framing::Datagrams, over: DnsOver::Udp, asked: Questions::new(MAX_ASKED) }
+        Self { framing: Framing::Datagrams, over: DnsOver::Udp, queries: Questions::new(MAX_QUERIES) }
     }
 
     /// Over TCP, or inside TLS.
@@ -152,7 +152,7 @@ impl Dns {
 
     fn in_order(start: Start, over: DnsOver) -> Self {
         let streams = BySide { client: Framed::new(start), server: Framed::new(start) };
-        Self { framing: Framing::Stream(Box::new(streams)), over, asked: Questions::new(MAX_ASKED) }
+        Self { framing: Framing::Stream(Box::new(streams)), over, queries: Questions::new(MAX_QUERIES) }
     }
 
     /// Is it for everyone? Over QUIC, every ID is 0 (RFC 9250 section 4.2.1).
@@ -210,8 +210,8 @@ impl Dns {
     }
 
     fn query(&mut self, ledger: &mut Ledger, from: Side, message: Message, span: Span, offset: u64) {
-        let again = |asked: &Asked| !asked.answered && asked.from == from && asked.is(&message);
-        if self.asked.of(message.id.into()).any(|asked| again(&asked.about)) {
+        let again = |earlier: &Query| !earlier.answered && earlier.from == from && earlier.is(&message);
+        if self.queries.of(message.id.into()).any(|question| again(&question.about)) {
             return;
         }
         let number = self.open(ledger, from, message.question.as_ref(), offset);
@@ -225,24 +225,24 @@ impl Dns {
     fn response(&mut self, ledger: &mut Ledger, from: Side, mut message: Message, span: Span, offset: u64) {
         let services = std::mem::take(&mut message.services);
         let (asker, status) = (from.peer(), Some(u16::from(message.rcode)));
-        let fits = |asked: &Asked| asked.from == asker && asked.is(&message);
+        let fits = |earlier: &Query| earlier.from == asker && earlier.is(&message);
         // The response to a query that was sent again comes again.
-        let (mut is_known, mut waiting) = (self.is_multicast(&message), None);
-        for asked in self.asked.of(message.id.into()).filter(|asked| fits(&asked.about)) {
-            is_known = true;
-            if !asked.about.answered {
-                waiting = Some(asked.number);
+        let (mut is_explained, mut waiting) = (self.is_multicast(&message), None);
+        for question in self.queries.of(message.id.into()).filter(|question| fits(&question.about)) {
+            is_explained = true;
+            if !question.about.answered {
+                waiting = Some(question.number);
                 break;
             }
         }
         let number = match waiting {
             Some(number) => {
-                if let Some(asked) = self.asked.get(number) {
-                    asked.answered = true;
+                if let Some(earlier) = self.queries.get(number) {
+                    earlier.answered = true;
                 }
                 number
             }
-            None if is_known => return,
+            None if is_explained => return,
             // Nobody saw the query.
             None => {
                 let number = self.open(ledger, asker, message.question.as_ref(), offset);
@@ -273,7 +273,7 @@ impl Dns {
     }
 
     fn remember(&mut self, number: u32, from: Side, message: Message, answered: bool) {
-        self.asked.push(message.id.into(), number, Asked { from, question: message.question, answered });
+        self.queries.push(message.id.into(), number, Query { from, question: message.question, answered });
     }
 }
 
@@ -320,13 +320,13 @@ impl Reader for Dns {
     }
 }
 
-impl Asked {
+impl Query {
     /// Is `message`, of the same id, this query again, or a response to it? A refusal may lack the question.
     fn is(&self, message: &Message) -> bool {
         #[cfg(test)]
         tests::COMPARED.set(tests::COMPARED.get() + 1);
         match (&self.question, &message.question) {
-            (Some(asked), Some(question)) => asked.is(question),
+            (Some(earlier), Some(question)) => earlier.is(question),
             _ => true,
         }
     }

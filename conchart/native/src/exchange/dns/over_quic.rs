@@ -35,8 +35,8 @@ impl DnsOverQuic {
 
     /// Nothing more is said on this stream.
     fn end(&mut self, ledger: &mut Ledger, id: u64, seen: Moment) {
-        for asked in self.streams.remove(&id).iter().flat_map(|dns| dns.asked.iter()) {
-            if let Some(entry) = ledger.get(asked.number).filter(|_| !asked.about.answered) {
+        for question in self.streams.remove(&id).iter().flat_map(|dns| dns.queries.iter()) {
+            if let Some(entry) = ledger.get(question.number).filter(|_| !question.about.answered) {
                 entry.exchange.ended = Some(seen);
                 let is_asker = seen.sender() == entry.exchange.requester;
                 entry.exchange.outcome = Some(if is_asker { Outcome::Abandoned } else { Outcome::Unanswered });
@@ -111,9 +111,9 @@ mod tests {
     /// Frames of query and response, RCODE, and where it was given up.
     type Short = (Option<u64>, Option<u64>, Option<u32>, Option<u64>);
 
-    fn all(said: impl FnOnce(&mut DnsOverQuic, &mut Ledger)) -> Vec<Short> {
+    fn all(feed: impl FnOnce(&mut DnsOverQuic, &mut Ledger)) -> Vec<Short> {
         let (mut dns, mut ledger) = (DnsOverQuic::default(), Ledger::default());
-        said(&mut dns, &mut ledger);
+        feed(&mut dns, &mut ledger);
         dns.finish(&mut ledger);
         std::iter::from_fn(|| ledger.next_exchange())
             .map(|exchange| {

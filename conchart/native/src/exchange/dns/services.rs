@@ -21,7 +21,7 @@ const MAX_JUMPS: usize = 16;
 const MAX_LABELS: usize = 127;
 
 /// Does such a question ask where a service is?
-pub(super) fn are_asked(qtype: u16) -> bool {
+pub(super) fn is_service_binding(qtype: u16) -> bool {
     matches!(qtype, SVCB | HTTPS)
 }
 
@@ -36,7 +36,7 @@ pub(super) fn read(message: &[u8], questions: u16, answers: u16) -> Vec<String> 
     }
     for _ in 0..answers {
         let Some((kind, data)) = record(&mut rest) else { break };
-        if found.len() < MAX_ALTERNATIVES && are_asked(kind) {
+        if found.len() < MAX_ALTERNATIVES && is_service_binding(kind) {
             found.extend(binding(message, data));
         }
     }
@@ -84,45 +84,45 @@ fn name<'a>(message: &'a [u8], rest: &mut Fields<'a>) -> Option<Box<str>> {
 /// The data of a record as text.
 fn binding<'a>(message: &'a [u8], data: &'a [u8]) -> Option<String> {
     let mut rest = Fields(data);
-    let mut told = rest.u16()?.to_string();
-    told.push(' ');
-    told.push_str(&name(message, &mut rest)?);
+    let mut line = rest.u16()?.to_string();
+    line.push(' ');
+    line.push_str(&name(message, &mut rest)?);
     while !rest.0.is_empty() {
         let (key, value) = (rest.u16()?, rest.vec16()?);
-        told.push(' ');
-        parameter(&mut told, key, value)?;
+        line.push(' ');
+        parameter(&mut line, key, value)?;
     }
-    Some(told)
+    Some(line)
 }
 
 /// A parameter (RFC 9460 section 14.3.2).
-fn parameter(told: &mut String, key: u16, value: &[u8]) -> Option<()> {
+fn parameter(line: &mut String, key: u16, value: &[u8]) -> Option<()> {
     let mut rest = Fields(value);
     match key {
         0 => {
-            listed(told, "mandatory", || (!rest.0.is_empty()).then(|| rest.u16().map(|key| key_name(key).into_owned())))
+            listed(line, "mandatory", || (!rest.0.is_empty()).then(|| rest.u16().map(|key| key_name(key).into_owned())))
         }
-        1 => listed(told, "alpn", || (!rest.0.is_empty()).then(|| rest.vec8().map(|id| text(&[id]).into()))),
-        3 => listed(told, "port", || (!rest.0.is_empty()).then(|| rest.u16().map(|port| port.to_string()))),
-        4 => listed(told, "ipv4hint", || {
+        1 => listed(line, "alpn", || (!rest.0.is_empty()).then(|| rest.vec8().map(|id| text(&[id]).into()))),
+        3 => listed(line, "port", || (!rest.0.is_empty()).then(|| rest.u16().map(|port| port.to_string()))),
+        4 => listed(line, "ipv4hint", || {
             (!rest.0.is_empty()).then(|| rest.take(4)?.first_chunk::<4>().map(|&ip| Ipv4Addr::from(ip).to_string()))
         }),
-        6 => listed(told, "ipv6hint", || {
+        6 => listed(line, "ipv6hint", || {
             (!rest.0.is_empty()).then(|| rest.take(16)?.first_chunk::<16>().map(|&ip| Ipv6Addr::from(ip).to_string()))
         }),
         _ => {
-            told.push_str(&key_name(key));
+            line.push_str(&key_name(key));
             Some(())
         }
     }
 }
 
 /// Writes `key=value,value`; `None` where a value is cut short.
-fn listed(told: &mut String, key: &str, mut next: impl FnMut() -> Option<Option<String>>) -> Option<()> {
-    told.push_str(key);
+fn listed(line: &mut String, key: &str, mut next: impl FnMut() -> Option<Option<String>>) -> Option<()> {
+    line.push_str(key);
     let mut separator = '=';
     while let Some(value) = next() {
-        write!(told, "{separator}{}", value?).ok()?;
+        write!(line, "{separator}{}", value?).ok()?;
         separator = ',';
     }
     Some(())
@@ -163,7 +163,7 @@ mod tests {
         message
     }
 
-    fn told(records: &[(u16, &[u8])]) -> Vec<String> {
+    fn lines(records: &[(u16, &[u8])]) -> Vec<String> {
         parse(&response(records)).unwrap().services
     }
 
@@ -174,21 +174,21 @@ mod tests {
             \0\x05\0\x02ab\0\x06\0\x10\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01\x02\x9b\0\x01x";
         let line =
             "1 . alpn=h3,h2 no-default-alpn port=8443 ipv4hint=10.0.0.1,10.0.0.2 ech ipv6hint=2001:db8::1 key667";
-        assert_eq!(told(&[(65, full)]), [line]);
+        assert_eq!(lines(&[(65, full)]), [line]);
         // An alias; a target by reference; what is asked for behind a CNAME.
         let alias = b"\0\0\x03svc\x07example\0";
         assert_eq!(
-            told(&[(5, b"\xc0\x0c"), (65, alias), (64, b"\0\x02\xc0\x0c")]),
+            lines(&[(5, b"\xc0\x0c"), (65, alias), (64, b"\0\x02\xc0\x0c")]),
             ["0 svc.example", "2 shop.example"]
         );
-        assert_eq!(told(&[(65, b"\0\x10\0\0\0\0\x04\0\x01\0\x03")]), ["16 . mandatory=alpn,port"]);
+        assert_eq!(lines(&[(65, b"\0\x10\0\0\0\0\x04\0\x01\0\x03")]), ["16 . mandatory=alpn,port"]);
     }
 
     #[test]
     fn what_breaks_the_rules_is_left_out() {
         for wrong in [&b"\0"[..], b"\0\x01", b"\0\x01\0\0\x03\0\x01x", b"\0\x01\0\0\x01\0\x02\x05h", b"\0\x01\xc0\x2c"]
         {
-            assert_eq!(told(&[(65, wrong), (65, b"\0\x01\0")]), ["1 ."], "{wrong:?}");
+            assert_eq!(lines(&[(65, wrong), (65, b"\0\x01\0")]), ["1 ."], "{wrong:?}");
         }
         let whole = response(&[(65, b"\0\x01\0")]);
         assert_eq!(parse(whole.get(..whole.len() - 1).unwrap()).unwrap().services, Vec::<String>::new());
@@ -197,7 +197,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_read_without_panic(data in proptest::collection::vec(any::<u8>(), 0..200)) {
-            prop_assert!(told(&[(65, &data), (64, &data)]).len() <= 2);
+            prop_assert!(lines(&[(65, &data), (64, &data)]).len() <= 2);
         }
     }
 }

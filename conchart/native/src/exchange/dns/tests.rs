@@ -213,21 +213,21 @@ fn no_more_queries_are_remembered_than_that() {
     for number in 0..3000_u16 {
         let message = [&number.to_be_bytes()[..], &QUERY[2..]].concat();
         flow = flow.client(&message);
-        assert!(flow.dns.asked.iter().count() <= MAX_ASKED);
+        assert!(flow.dns.queries.iter().count() <= MAX_QUERIES);
     }
     assert_eq!(flow.finish().len(), 3000);
 }
 
 /// What a flow of the lab tells: type, name, RCODE of each exchange.
-fn told(flow: &[lab::Datagram]) -> Vec<(String, String, Option<u32>)> {
-    let mut told = Flow::udp();
+fn rows(flow: &[lab::Datagram]) -> Vec<(String, String, Option<u32>)> {
+    let mut talk = Flow::udp();
     for datagram in flow {
         assert!([query(&datagram.bytes), response(&datagram.bytes)].contains(&Verdict::Yes));
-        told = told.say(datagram.from, &datagram.bytes, 0);
+        talk = talk.say(datagram.from, &datagram.bytes, 0);
     }
     let text = |text: Option<&str>| text.unwrap().to_owned();
-    let told = told.finish();
-    told.iter().map(|e| (text(e.method.as_deref()), text(e.target.as_deref()), e.status)).collect()
+    let exchanges = talk.finish();
+    exchanges.iter().map(|e| (text(e.method.as_deref()), text(e.target.as_deref()), e.status)).collect()
 }
 
 #[test]
@@ -243,13 +243,13 @@ fn curl_asks_a_lab_resolver() {
         };
         let expected =
             ["A", "AAAA"].into_iter().zip(rcodes).map(|(kind, rcode)| (kind.into(), name.into(), Some(rcode)));
-        assert_eq!(told(flow), expected.collect::<Vec<_>>());
+        assert_eq!(rows(flow), expected.collect::<Vec<_>>());
     }
 }
 
 #[test]
 fn queries_of_chromium_and_dig() {
-    let of = |case| lab::flows(case, 53).iter().flat_map(|flow| told(flow)).collect::<Vec<_>>();
+    let of = |case| lab::flows(case, 53).iter().flat_map(|flow| rows(flow)).collect::<Vec<_>>();
     let row = |kind: &str, name: &str, rcode| (kind.to_owned(), name.to_owned(), Some(rcode));
     assert_eq!(of("http3"), [row("HTTPS", "shop.example", 3), row("A", "shop.example", 0)]);
     assert_eq!(of("dns-truncated"), [row("TXT", "long.example", 0), row("HTTPS", "shop.example", 3)]);

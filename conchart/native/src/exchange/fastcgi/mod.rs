@@ -78,19 +78,19 @@ pub(super) struct FastCgi {
 struct Request {
     number: u32,
     role: u16,
-    parameters: Kept,
-    head: Kept,
+    parameters: Buffer,
+    head: Buffer,
 }
 
 /// The beginning of a stream of records.
 #[derive(Default)]
-struct Kept {
+struct Buffer {
     bytes: Vec<u8>,
     /// No more of it is wanted, or what follows is not known.
     over: bool,
 }
 
-impl Kept {
+impl Buffer {
     fn add(&mut self, part: &Part, most: usize) {
         if self.over {
             return;
@@ -160,7 +160,7 @@ impl FastCgi {
             exchange.client_keepalive = Some(keeps);
         }
         self.heads += 1;
-        self.requests.insert(id, Request { number, role, parameters: Kept::default(), head: Kept::default() });
+        self.requests.insert(id, Request { number, role, parameters: Buffer::default(), head: Buffer::default() });
     }
 
     fn take(&mut self, id: u16) -> Option<Request> {
@@ -237,11 +237,11 @@ fn describe(exchange: &mut Exchange, parameters: &[u8]) {
     for (name, value) in record::pairs(parameters) {
         match name {
             b"REQUEST_METHOD" => exchange.method = method_name(value.get(..MAX_NAME).unwrap_or(value)),
-            b"REQUEST_URI" => exchange.target = told(value, MAX_TARGET),
+            b"REQUEST_URI" => exchange.target = text(value, MAX_TARGET),
             b"SCRIPT_NAME" => script = Some(value),
             b"QUERY_STRING" => query = Some(value).filter(|query| !query.is_empty()),
-            b"HTTP_HOST" => exchange.host = told(value, MAX_NAME),
-            b"HTTP_USER_AGENT" => exchange.user_agent = told(value, MAX_PRODUCT),
+            b"HTTP_HOST" => exchange.host = text(value, MAX_NAME),
+            b"HTTP_USER_AGENT" => exchange.user_agent = text(value, MAX_PRODUCT),
             _ => {
                 if let Some(field) = name.strip_prefix(b"HTTP_") {
                     let field: Vec<u8> = field.iter().map(|byte| if *byte == b'_' { b'-' } else { *byte }).collect();
@@ -254,11 +254,11 @@ fn describe(exchange: &mut Exchange, parameters: &[u8]) {
         && let Some(script) = script
     {
         let joined = [script, query.map_or(&[][..], |_| b"?"), query.unwrap_or_default()].concat();
-        exchange.target = told(&joined, MAX_TARGET);
+        exchange.target = text(&joined, MAX_TARGET);
     }
 }
 
-fn told(value: &[u8], most: usize) -> Option<Box<str>> {
+fn text(value: &[u8], most: usize) -> Option<Box<str>> {
     let value = value.get(..most).unwrap_or(value);
     if value.is_empty() { None } else { Some(String::from_utf8_lossy(value).into()) }
 }
@@ -284,7 +284,7 @@ fn read_head(exchange: &mut Exchange, head: &[u8]) -> bool {
         }
         elsewhere |= name.eq_ignore_ascii_case(b"location");
         if name.eq_ignore_ascii_case(b"server") {
-            exchange.server_software = told(value, MAX_PRODUCT);
+            exchange.server_software = text(value, MAX_PRODUCT);
         }
     }
     false

@@ -86,7 +86,7 @@ impl Message for Record {
             (11, _) => Kind::Unknown,
             _ => return Read::Wrong,
         };
-        Read::Known(Self { request: u16::from_be_bytes([id, number]), kind }, len)
+        Read::Parsed(Self { request: u16::from_be_bytes([id, number]), kind }, len)
     }
 }
 
@@ -149,11 +149,11 @@ pub(super) fn goes_on(prefix: &[u8], asks: bool) -> Verdict {
     let Some((&[version, kind, id, number, high, low, padding, reserved], content)) =
         prefix.split_first_chunk::<HEAD>()
     else {
-        let known = if asks { [1, 4].as_slice() } else { &[3, 6, 7] };
+        let kinds = if asks { [1, 4].as_slice() } else { &[3, 6, 7] };
         let fits = match prefix {
             [] => true,
             [VERSION] => true,
-            [VERSION, kind, ..] => known.contains(kind),
+            [VERSION, kind, ..] => kinds.contains(kind),
             _ => false,
         };
         return if fits { Verdict::More } else { Verdict::No };

@@ -50,22 +50,22 @@ fn page(request: u16, status: &str) -> Vec<u8> {
     [r(6, request, head), r(6, request, "")].concat()
 }
 
-type Told<'a> = (Option<&'a str>, Option<&'a str>, Option<u32>);
+type Row<'a> = (Option<&'a str>, Option<&'a str>, Option<u32>);
 
-fn told(exchanges: &[Exchange]) -> Vec<Told<'_>> {
+fn rows(exchanges: &[Exchange]) -> Vec<Row<'_>> {
     exchanges.iter().map(|e| (e.method.as_deref(), e.target.as_deref(), e.status)).collect()
 }
 
 #[test]
 fn a_request_is_that_of_http() {
-    let (asked, answered) = (get(1, "/cart?item=7"), [page(1, ""), end(1, 0)].concat());
-    let found = Talk::new().client(&asked).server(&answered).exchanges();
-    assert_eq!(told(&found), [(Some("GET"), Some("/cart?item=7"), Some(200))]);
+    let (request_bytes, response_bytes) = (get(1, "/cart?item=7"), [page(1, ""), end(1, 0)].concat());
+    let found = Talk::new().client(&request_bytes).server(&response_bytes).exchanges();
+    assert_eq!(rows(&found), [(Some("GET"), Some("/cart?item=7"), Some(200))]);
     assert_eq!(found[0].host.as_deref(), Some("shop.example"));
     assert_eq!(found[0].client_keepalive, Some(true));
     assert_eq!(found[0].provenance.as_ref().unwrap().ids, ["x-request-id:abc123"]);
-    assert_eq!(short(found[0].request), (Some(1), Some(1), asked.len() as u64, true));
-    assert_eq!(short(found[0].response), (Some(2), Some(2), answered.len() as u64, true));
+    assert_eq!(short(found[0].request), (Some(1), Some(1), request_bytes.len() as u64, true));
+    assert_eq!(short(found[0].response), (Some(2), Some(2), response_bytes.len() as u64, true));
     assert!(!format!("{found:?}").contains("secret"));
 }
 
@@ -79,9 +79,9 @@ fn a_status_is_that_of_the_head() {
         ("Content-Type: text/html\r\n", None),
     ] {
         let (first, second) = head.split_at(5);
-        let answered = [r(6, 1, first), r(6, 1, second), end(1, 0)].concat();
-        let found = Talk::new().client(get(1, "/")).server(answered).exchanges();
-        assert_eq!(told(&found), [(Some("GET"), Some("/"), status)], "{head}");
+        let response_bytes = [r(6, 1, first), r(6, 1, second), end(1, 0)].concat();
+        let found = Talk::new().client(get(1, "/")).server(response_bytes).exchanges();
+        assert_eq!(rows(&found), [(Some("GET"), Some("/"), status)], "{head}");
     }
 }
 
@@ -91,9 +91,10 @@ fn a_target_may_be_a_script_and_its_query() {
         [pair("SCRIPT_NAME", "/cart.php"), pair("QUERY_STRING", "item=7"), pair("REQUEST_METHOD", "POST")].concat();
     // Parameters are cut into records anywhere.
     let (first, second) = named.split_at(20);
-    let asked = [begin(1, 1, false), r(4, 1, first), r(4, 1, second), r(4, 1, ""), r(5, 1, "item=7")].concat();
-    let found = Talk::new().client(asked).client(r(5, 1, "")).server([page(1, ""), end(1, 0)].concat()).exchanges();
-    assert_eq!(told(&found), [(Some("POST"), Some("/cart.php?item=7"), Some(200))]);
+    let request_bytes = [begin(1, 1, false), r(4, 1, first), r(4, 1, second), r(4, 1, ""), r(5, 1, "item=7")].concat();
+    let found =
+        Talk::new().client(request_bytes).client(r(5, 1, "")).server([page(1, ""), end(1, 0)].concat()).exchanges();
+    assert_eq!(rows(&found), [(Some("POST"), Some("/cart.php?item=7"), Some(200))]);
     assert_eq!((short(found[0].request).1, found[0].client_keepalive), (Some(2), Some(false)));
 }
 
@@ -102,56 +103,57 @@ fn requests_are_mixed_by_their_number() {
     let talk = Talk::new().client([get(1, "/slow"), get(2, "/fast")].concat());
     let talk = talk.server([r(6, 1, "Status: 201 Created\r\n"), page(2, "404"), end(2, 0)].concat());
     let found = talk.server([r(6, 1, "\r\nbody"), end(1, 0)].concat()).exchanges();
-    assert_eq!(told(&found), [(Some("GET"), Some("/slow"), Some(201)), (Some("GET"), Some("/fast"), Some(404))]);
+    assert_eq!(rows(&found), [(Some("GET"), Some("/slow"), Some(201)), (Some("GET"), Some("/fast"), Some(404))]);
     assert_eq!((short(found[0].response).1, short(found[1].response).1), (Some(3), Some(2)));
 }
 
 #[test]
 fn a_number_is_used_again() {
-    let answered = || [page(1, ""), end(1, 0)].concat();
-    let talk = Talk::new().client(get(1, "/a")).server(answered()).client(get(1, "/b")).server(answered());
-    assert_eq!(told(&talk.exchanges()), [(Some("GET"), Some("/a"), Some(200)), (Some("GET"), Some("/b"), Some(200))]);
+    let response_bytes = || [page(1, ""), end(1, 0)].concat();
+    let talk = Talk::new().client(get(1, "/a")).server(response_bytes()).client(get(1, "/b")).server(response_bytes());
+    assert_eq!(rows(&talk.exchanges()), [(Some("GET"), Some("/a"), Some(200)), (Some("GET"), Some("/b"), Some(200))]);
 }
 
 #[test]
 fn errors_begin_no_response() {
     let talk = Talk::new().client(get(1, "/")).server(r(7, 1, "PHP message: secret")).server(page(1, "500"));
     let found = talk.server([r(7, 1, "more"), end(1, 0)].concat()).exchanges();
-    assert_eq!((told(&found)[0].2, short(found[0].response).0), (Some(500), Some(3)));
+    assert_eq!((rows(&found)[0].2, short(found[0].response).0), (Some(500), Some(3)));
     assert!(!format!("{found:?}").contains("secret"));
 }
 
 #[test]
 fn a_request_may_be_rejected_or_given_up() {
     let found = Talk::new().client(get(1, "/")).server(end(1, 2)).exchanges();
-    assert_eq!(told(&found)[0].2, Some(2));
+    assert_eq!(rows(&found)[0].2, Some(2));
     let aborted = [begin(1, 1, true), r(4, 1, parameters("/")), r(4, 1, ""), r(5, 1, "half"), r(2, 1, "")].concat();
     let found = Talk::new().client(aborted).server(end(1, 0)).exchanges();
-    assert_eq!((told(&found)[0].2, found[0].request.done, found[0].response.done), (None, true, true));
+    assert_eq!((rows(&found)[0].2, found[0].request.done, found[0].response.done), (None, true, true));
 }
 
 #[test]
 fn an_authorizer_reads_no_contents_and_a_filter_reads_a_file() {
-    let asked = |role| [begin(1, role, true), r(4, 1, parameters("/")), r(4, 1, "")].concat();
-    let found = Talk::new().client(asked(2)).server([page(1, ""), end(1, 0)].concat()).exchanges();
+    let request_of = |role| [begin(1, role, true), r(4, 1, parameters("/")), r(4, 1, "")].concat();
+    let found = Talk::new().client(request_of(2)).server([page(1, ""), end(1, 0)].concat()).exchanges();
     assert!(found[0].request.done);
-    let talk = Talk::new().client([asked(3), r(5, 1, "")].concat()).client([r(8, 1, "file"), r(8, 1, "")].concat());
+    let talk =
+        Talk::new().client([request_of(3), r(5, 1, "")].concat()).client([r(8, 1, "file"), r(8, 1, "")].concat());
     let found = talk.server([page(1, ""), end(1, 0)].concat()).exchanges();
     assert_eq!((short(found[0].request).1, found[0].request.done), (Some(2), true));
 }
 
 #[test]
 fn what_a_server_can_do_is_asked_too() {
-    let asked = r(9, 0, pair("FCGI_MAX_CONNS", ""));
-    let found = Talk::new().client(asked).server(r(10, 0, pair("FCGI_MAX_CONNS", "7"))).exchanges();
-    assert_eq!(told(&found), [(Some("FCGI_GET_VALUES"), None, None)]);
+    let request_bytes = r(9, 0, pair("FCGI_MAX_CONNS", ""));
+    let found = Talk::new().client(request_bytes).server(r(10, 0, pair("FCGI_MAX_CONNS", "7"))).exchanges();
+    assert_eq!(rows(&found), [(Some("FCGI_GET_VALUES"), None, None)]);
     assert!(found[0].response.done);
 }
 
 #[test]
 fn a_connection_that_was_joined_midway_is_found() {
     let talk = Talk::midstream().server("rest of a page").client(get(1, "/")).server([page(1, ""), end(1, 0)].concat());
-    assert_eq!(told(&talk.exchanges()).last(), Some(&(Some("GET"), Some("/"), Some(200))));
+    assert_eq!(rows(&talk.exchanges()).last(), Some(&(Some("GET"), Some("/"), Some(200))));
 }
 
 #[test]
@@ -222,10 +224,10 @@ proptest! {
 
     /// Law: whatever records follow in whatever order, nothing panics and no byte counts twice.
     #[test]
-    fn anything_may_follow(said in proptest::collection::vec((any::<bool>(), 1..12_u8, 0..4_u16, proptest::collection::vec(any::<u8>(), 0..12), 0..20_u8), 0..60), midstream: bool) {
+    fn anything_may_follow(records in proptest::collection::vec((any::<bool>(), 1..12_u8, 0..4_u16, proptest::collection::vec(any::<u8>(), 0..12), 0..20_u8), 0..60), midstream: bool) {
         let mut talk = Talk::on(Conversation::new(Carrier::Stream, midstream, None)).client(get(1, "/"));
         let mut bytes = get(1, "/").len() as u64;
-        for (client, kind, request, content, gap) in said {
+        for (client, kind, request, content, gap) in records {
             let from = if client { Side::Client } else { Side::Server };
             let record = r(kind, request, content);
             bytes += record.len() as u64;

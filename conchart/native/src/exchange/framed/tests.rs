@@ -74,7 +74,7 @@ impl Family {
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct Beginning(Vec<u8>);
 
-const KEPT: usize = 12;
+const BUFFERED: usize = 12;
 
 impl Message for Beginning {
     type Context = Family;
@@ -85,10 +85,10 @@ impl Message for Beginning {
             Ok(None) => Read::Wrong,
             Err(_) if all => Read::Wrong,
             Err(wanted) => Read::More { wanted, len: None },
-            Ok(Some(len)) if beginning.len() < KEPT.min(len) && !all => {
-                Read::More { wanted: KEPT.min(len), len: Some(len) }
+            Ok(Some(len)) if beginning.len() < BUFFERED.min(len) && !all => {
+                Read::More { wanted: BUFFERED.min(len), len: Some(len) }
             }
-            Ok(Some(len)) => Read::Known(Self(beginning.to_vec()), len),
+            Ok(Some(len)) => Read::Parsed(Self(beginning.to_vec()), len),
         }
     }
 }
@@ -98,27 +98,27 @@ fn at(frame: usize) -> Moment {
 }
 
 /// Takes in one packet; gives the beginning, the length and the place of each message that is over.
-fn take(framed: &mut Framed<Beginning>, family: Family, frame: usize, packet: &[u8], offset: usize) -> Vec<Told> {
-    let mut told = Vec::new();
+fn take(framed: &mut Framed<Beginning>, family: Family, frame: usize, packet: &[u8], offset: usize) -> Vec<Summary> {
+    let mut summaries = Vec::new();
     let mut taken = 0;
     while taken < packet.len() {
         let rest = &packet[taken..];
         let (more, whole) = framed.take(rest, at(frame), (offset + taken) as u64, family).unwrap();
         taken += more;
-        told.extend(whole.map(Told::from));
+        summaries.extend(whole.map(Summary::from));
     }
-    told
+    summaries
 }
 
 #[derive(Debug, Eq, PartialEq)]
-struct Told {
+struct Summary {
     beginning: Vec<u8>,
     bytes: u64,
     offset: u64,
     done: bool,
 }
 
-impl From<Whole<Beginning>> for Told {
+impl From<Whole<Beginning>> for Summary {
     fn from(Whole { message, span, offset }: Whole<Beginning>) -> Self {
         Self { beginning: message.0, bytes: span.bytes, offset, done: span.done }
     }
@@ -134,20 +134,20 @@ proptest! {
         let messages: Vec<Vec<u8>> = bodies.iter().map(|body| family.frame(body)).collect();
         let stream = messages.concat();
         let mut framed = Framed::<Beginning>::new(Start::Beginning);
-        let (mut told, mut offset) = (Vec::new(), 0);
+        let (mut summaries, mut offset) = (Vec::new(), 0);
         for (frame, len) in cuts.iter().copied().chain([stream.len()]).enumerate() {
             let packet = &stream[offset..(offset + len).min(stream.len())];
-            told.extend(take(&mut framed, family, frame, packet, offset));
+            summaries.extend(take(&mut framed, family, frame, packet, offset));
             offset += packet.len();
         }
         let mut begins = 0;
-        let expected: Vec<Told> = messages.iter().map(|message| {
+        let expected: Vec<Summary> = messages.iter().map(|message| {
             let offset = begins;
             begins += message.len() as u64;
-            let beginning = message[..message.len().min(KEPT)].to_vec();
-            Told { beginning, bytes: message.len() as u64, offset, done: true }
+            let beginning = message[..message.len().min(BUFFERED)].to_vec();
+            Summary { beginning, bytes: message.len() as u64, offset, done: true }
         }).collect();
-        prop_assert_eq!(told, expected);
+        prop_assert_eq!(summaries, expected);
         prop_assert!(framed.is_between());
     }
 
@@ -157,17 +157,17 @@ proptest! {
         family in select(&FAMILIES[..]), body in 14_usize..80, from in 0_usize..80, len in 1_usize..80,
     ) {
         let message = family.frame(&vec![7; body]);
-        let from = (KEPT - 4 + from).min(message.len() - 1);
+        let from = (BUFFERED - 4 + from).min(message.len() - 1);
         let len = len.min(message.len() - from);
         let mut framed = Framed::<Beginning>::new(Start::Beginning);
-        let mut told = take(&mut framed, family, 1, &message[..from], 0);
+        let mut summaries = take(&mut framed, family, 1, &message[..from], 0);
         let Missed::Inside(whole) = framed.miss(Gap::new(from as u64, len as u64, at(2)), None, family) else {
             return Err(TestCaseError::fail("out of step"));
         };
-        told.extend(whole.map(Told::from));
-        told.extend(take(&mut framed, family, 2, &message[from + len..], from + len));
-        let beginning = message[..from.min(KEPT)].to_vec();
-        prop_assert_eq!(told, [Told { beginning, bytes: message.len() as u64, offset: 0, done: true }]);
+        summaries.extend(whole.map(Summary::from));
+        summaries.extend(take(&mut framed, family, 2, &message[from + len..], from + len));
+        let beginning = message[..from.min(BUFFERED)].to_vec();
+        prop_assert_eq!(summaries, [Summary { beginning, bytes: message.len() as u64, offset: 0, done: true }]);
     }
 }
 
@@ -177,21 +177,21 @@ fn after_a_gap_over_the_end_of_a_message_a_packet_that_begins_like_one_is_waited
         let message = family.frame(b"SELECT 1 FROM one");
         let (mut framed, mut ledger) = (Framed::<Beginning>::new(Start::Beginning), Ledger::default());
         assert!(!framed.looks_foreign(&mut ledger, at(1), || false));
-        assert_eq!(take(&mut framed, family, 1, &message[..KEPT], 0), []);
-        let Missed::OutOfStep(cut_short) = framed.miss(Gap::new(KEPT as u64, 100, at(3)), None, family) else {
+        assert_eq!(take(&mut framed, family, 1, &message[..BUFFERED], 0), []);
+        let Missed::OutOfStep(cut_short) = framed.miss(Gap::new(BUFFERED as u64, 100, at(3)), None, family) else {
             panic!("{family:?} stays in step");
         };
-        let told = Told::from(cut_short.unwrap());
-        assert_eq!((told.bytes, told.done), (KEPT as u64, false), "{family:?}");
+        let summary = Summary::from(cut_short.unwrap());
+        assert_eq!((summary.bytes, summary.done), (BUFFERED as u64, false), "{family:?}");
         assert!(framed.looks_foreign(&mut ledger, at(3), || false), "{family:?}: the middle of something");
         framed.go_on(at(3));
         assert!(framed.is_out_of_step());
         assert!(!framed.looks_foreign(&mut ledger, at(4), || true));
         assert_eq!((ledger.next_unseen(), ledger.next_unseen()), (Some((at(1), at(3))), None));
-        let told = take(&mut framed, family, 4, &message, 200);
+        let summaries = take(&mut framed, family, 4, &message, 200);
         assert_eq!(
-            told,
-            [Told { beginning: message[..KEPT].to_vec(), bytes: message.len() as u64, offset: 200, done: true }]
+            summaries,
+            [Summary { beginning: message[..BUFFERED].to_vec(), bytes: message.len() as u64, offset: 200, done: true }]
         );
     }
 }
@@ -207,7 +207,7 @@ fn what_came_in_one_piece_is_not_copied_and_what_is_kept_is_bounded() {
         for (index, byte) in message[..message.len() - 1].iter().enumerate() {
             take(&mut framed, family, index + 1, &[*byte], index);
         }
-        assert_eq!(framed.kept(), &message[..KEPT], "{family:?}");
+        assert_eq!(framed.buffered(), &message[..BUFFERED], "{family:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Requests and responses that overlap, in units that stay sealed: records of TLS, packets of QUIC.
 //!
 //! In: what asks and what answers, with how long it is, and what its sender had received by then. Out: exchanges in the
-//! [`Ledger`], all of them `inferred`. Bounded: [`MAX_ASKED`] requests wait for their response. Non-goals: which units
+//! [`Ledger`], all of them `inferred`. Bounded: [`MAX_REQUESTS`] requests wait for their response. Non-goals: which units
 //! only control the connection; whoever feeds this leaves them out.
 //!
 //! Three rules. A unit of the client asks, unless it goes on with an upload. A unit of the server answers one request
@@ -19,7 +19,7 @@ use crate::stream::{Gap, Moment, Side};
 use crate::tls::AppRecord;
 
 /// Requests that may wait at once; servers allow about 100 streams.
-const MAX_ASKED: usize = 256;
+const MAX_REQUESTS: usize = 256;
 /// A shorter one does only if it follows this soon, as part of the time that the upload has taken.
 const WITHIN_UPLOAD: i64 = 8;
 /// Records within this fraction (1/64) of the wait before the response were sent together.
@@ -64,7 +64,7 @@ pub(in crate::exchange) struct Sizes {
 }
 
 /// A request whose response has not begun, as far as that can be told.
-struct Asked {
+struct Request {
     number: u32,
     record: AppRecord,
     /// It goes on with a body.
@@ -95,10 +95,10 @@ impl Answer {
         moment.at - self.last.last.at <= self.wait_ns / part
     }
 
-    /// Is `next` part of the same response? Not after a silence in which somebody `asked`.
-    fn goes_on(&self, next: &AppRecord, asked: Option<Moment>) -> bool {
-        let asked_since = asked.is_some_and(|asked| asked.at > self.last.last.at);
-        let cut = self.cut && (!asked_since || self.is_within(next.first, SILENCE));
+    /// Is `next` part of the same response? Not after a silence with a request in it: it was `requested` then.
+    fn goes_on(&self, next: &AppRecord, requested: Option<Moment>) -> bool {
+        let requested_since = requested.is_some_and(|requested| requested.at > self.last.last.at);
+        let cut = self.cut && (!requested_since || self.is_within(next.first, SILENCE));
         cut || !self.over && self.is_within(next.first, TOGETHER)
     }
 
@@ -138,8 +138,8 @@ impl Rounds {
 
     /// From one end to the other and back, as the transport tells, or else as answers do.
     fn round_trip(&self, ledger: &Ledger) -> i64 {
-        let told = ledger.rtt.server.map(|server| server.saturating_add(ledger.rtt.client.unwrap_or_default()));
-        told.filter(|&told| told > 0).or(self.shortest).unwrap_or_default()
+        let reported = ledger.rtt.server.map(|server| server.saturating_add(ledger.rtt.client.unwrap_or_default()));
+        reported.filter(|&reported| reported > 0).or(self.shortest).unwrap_or_default()
     }
 
     /// Pacing spreads a window over a round trip (RFC 9002 section 7.7).
@@ -167,12 +167,12 @@ pub(in crate::exchange) struct Overlapping {
     protocol: &'static str,
     sizes: Sizes,
     /// Oldest first.
-    asked: VecDeque<Asked>,
+    requests: VecDeque<Request>,
     answer: Option<Answer>,
     pieces: Option<Pieces>,
     rounds: Rounds,
     /// A request that counts as answered along with others, unless its response comes later.
-    held: Option<Asked>,
+    held: Option<Request>,
     /// Records that went on with a response, or held one of their own, since somebody waits.
     spare: usize,
     closed: bool,
@@ -183,7 +183,7 @@ impl Overlapping {
         Self {
             protocol,
             sizes,
-            asked: VecDeque::new(),
+            requests: VecDeque::new(),
             answer: None,
             pieces: None,
             rounds: Rounds::default(),
@@ -195,18 +195,18 @@ impl Overlapping {
 
     /// Does nobody wait?
     pub fn is_idle(&self) -> bool {
-        self.asked.is_empty()
+        self.requests.is_empty()
     }
 
     /// Has the latest request, if it waits, nothing to be continued?
     pub fn is_whole(&self) -> bool {
-        self.asked.back().is_none_or(|latest| latest.met.is_some())
+        self.requests.back().is_none_or(|latest| latest.met.is_some())
     }
 
     /// What looked like the latest request was none.
     pub fn take_back(&mut self, ledger: &mut Ledger) {
-        if self.asked.back().is_some_and(|latest| latest.met.is_none())
-            && let Some(latest) = self.asked.pop_back()
+        if self.requests.back().is_some_and(|latest| latest.met.is_none())
+            && let Some(latest) = self.requests.pop_back()
         {
             ledger.withdraw(latest.number);
         }
@@ -219,13 +219,13 @@ impl Overlapping {
 
     /// Is this more of the response that is being sent? `perhaps`: when something was said that may have asked.
     pub fn goes_on(&self, record: &AppRecord, perhaps: Option<Moment>) -> bool {
-        let asked = self.asked.back().map(|asked| asked.record.first).or(perhaps);
-        self.answer.as_ref().is_some_and(|answer| answer.goes_on(record, asked))
+        let requested = self.requests.back().map(|request| request.record.first).or(perhaps);
+        self.answer.as_ref().is_some_and(|answer| answer.goes_on(record, requested))
     }
 
     /// Has the server said nothing since it had received some request?
     pub fn owes(&self, acked: u64) -> bool {
-        self.asked.iter().any(|asked| asked.met.is_none() && asked.record.end <= acked)
+        self.requests.iter().any(|request| request.met.is_none() && request.record.end <= acked)
     }
 
     /// `many` requests begin, or one goes on.
@@ -243,13 +243,14 @@ impl Overlapping {
     }
 
     /// The request that goes on with this record.
-    fn upload(&mut self, record: &AppRecord) -> Option<&mut Asked> {
-        let latest = self.asked.back()?;
+    fn upload(&mut self, record: &AppRecord) -> Option<&mut Request> {
+        let latest = self.requests.back()?;
         let body = self.sizes.body;
         let is_open = latest.met.is_none() && !latest.is_whole(&self.sizes);
         let begins = is_open && record.bytes >= body.max(latest.record.bytes);
-        let index = if begins { self.asked.len() - 1 } else { self.asked.iter().rposition(|asked| asked.uploads)? };
-        let upload = self.asked.get_mut(index)?;
+        let index =
+            if begins { self.requests.len() - 1 } else { self.requests.iter().rposition(|request| request.uploads)? };
+        let upload = self.requests.get_mut(index)?;
         let (lasts_ns, pause_ns) =
             (upload.record.last.at - upload.record.first.at, record.first.at - upload.record.last.at);
         upload.uploads = true;
@@ -261,19 +262,19 @@ impl Overlapping {
         if self.held.as_ref().is_some_and(|held| number.saturating_sub(held.number) >= HELD) {
             self.let_go(ledger);
         }
-        if self.asked.len() >= MAX_ASKED {
-            self.asked.pop_front();
+        if self.requests.len() >= MAX_REQUESTS {
+            self.requests.pop_front();
         }
-        self.asked.push_back(Asked { number, record: *record, uploads: false, met: None, shared: None });
+        self.requests.push_back(Request { number, record: *record, uploads: false, met: None, shared: None });
         if let Some(entry) = ledger.get(number) {
             extend(&mut entry.exchange.request, record);
             entry.exchange.request.done = true;
             entry.exchange.doubt(record.confidence);
         }
-        let confidence = if self.asked.len() > 1 { SEVERAL } else { ALONE };
+        let confidence = if self.requests.len() > 1 { SEVERAL } else { ALONE };
         // Those before were among several when the last but one came.
-        for asked in self.asked.iter().rev().take(2) {
-            if let Some(entry) = ledger.get(asked.number) {
+        for request in self.requests.iter().rev().take(2) {
+            if let Some(entry) = ledger.get(request.number) {
                 entry.exchange.doubt(confidence);
             }
         }
@@ -281,43 +282,43 @@ impl Overlapping {
 
     /// The server takes in content: what looked like the latest request goes on with the one before it.
     pub fn take_in(&mut self, ledger: &mut Ledger, credit: &AppRecord) {
-        if self.asked.back().is_some_and(|latest| latest.record.end > credit.acked) {
+        if self.requests.back().is_some_and(|latest| latest.record.end > credit.acked) {
             return;
         }
-        let mut unmet = self.asked.iter().rev().take_while(|asked| asked.met.is_none());
+        let mut unmet = self.requests.iter().rev().take_while(|request| request.met.is_none());
         let uploads = unmet.next().is_some_and(|latest| latest.uploads);
         if !uploads
             && unmet.next().is_some_and(|head| !head.is_whole(&self.sizes))
-            && let Some(body) = self.asked.pop_back()
+            && let Some(body) = self.requests.pop_back()
             && ledger.withdraw(body.number).is_some()
-            && let Some(head) = self.asked.back_mut()
+            && let Some(head) = self.requests.back_mut()
         {
             head.go_on(ledger, &body.record);
         }
-        if let Some(latest) = self.asked.back_mut() {
+        if let Some(latest) = self.requests.back_mut() {
             latest.uploads = latest.met.is_none() && !latest.is_whole(&self.sizes);
         }
     }
 
     /// The server was silent: what it could have answered together with another, it has; of one, that may prove wrong.
     fn settle(&mut self, ledger: &mut Ledger) {
-        for asked in std::mem::take(&mut self.asked) {
-            if asked.shared.is_none() || self.spare == 0 {
-                self.asked.push_back(asked);
+        for request in std::mem::take(&mut self.requests) {
+            if request.shared.is_none() || self.spare == 0 {
+                self.requests.push_back(request);
                 continue;
             }
             self.spare -= 1;
             if self.held.is_none() {
-                self.held = Some(asked);
+                self.held = Some(request);
             } else {
-                answered_along(ledger, &asked);
+                answered_along(ledger, &request);
             }
         }
     }
 
     /// Nothing was sent since the server's last data, up to `next`.
     fn rest(&mut self, ledger: &mut Ledger, next: Moment) {
-        let met = self.asked.back().and_then(|latest| latest.met);
+        let met = self.requests.back().and_then(|latest| latest.met);
         if met.is_some_and(|(_, last)| next.at.saturating_sub(last.at) > REST_NS) {
             self.accept_last(ledger);
         }
@@ -325,26 +326,26 @@ impl Overlapping {
 
     /// Whatever the server has sent last was the response to all that it had received.
     fn accept_last(&mut self, ledger: &mut Ledger) {
-        for asked in std::mem::take(&mut self.asked) {
-            if asked.met.is_some() {
-                answered_along(ledger, &asked);
+        for request in std::mem::take(&mut self.requests) {
+            if request.met.is_some() {
+                answered_along(ledger, &request);
             } else {
-                self.asked.push_back(asked);
+                self.requests.push_back(request);
             }
         }
     }
 
     /// Its response did not come later.
     fn let_go(&mut self, ledger: &mut Ledger) {
-        if let Some(asked) = self.held.take() {
-            answered_along(ledger, &asked);
+        if let Some(request) = self.held.take() {
+            answered_along(ledger, &request);
         }
     }
 
     /// A response begins or goes on.
     pub fn respond(&mut self, ledger: &mut Ledger, record: &AppRecord) {
         self.rest(ledger, record.first);
-        let received = |asked: &Asked| asked.record.end <= record.acked;
+        let received = |request: &Request| request.record.end <= record.acked;
         let round_trip = self.rounds.round_trip(ledger);
         let is_next = self.is_next_round(record, round_trip);
         let goes_on = self.goes_on(record, None) || is_next && record.bytes >= self.sizes.piece;
@@ -352,32 +353,32 @@ impl Overlapping {
             return;
         }
         self.rounds.add(record, round_trip);
-        let shared = self.asked.iter().filter(|asked| asked.shared.is_some()).count();
+        let shared = self.requests.iter().filter(|request| request.shared.is_some()).count();
         if !goes_on && self.spare >= MANY * shared {
             self.settle(ledger);
         }
         // An upload may not be over yet.
-        let whole = self.asked.iter().position(|asked| received(asked) && !asked.uploads);
-        let next = if goes_on { None } else { whole.or_else(|| self.asked.iter().position(received)) };
-        let latest = self.asked.iter().rfind(|asked| received(asked)).map(|asked| asked.record.last);
-        let next = next.and_then(|index| self.asked.remove(index));
-        let is_held = next.is_none() && !goes_on && self.is_unasked(record);
+        let whole = self.requests.iter().position(|request| received(request) && !request.uploads);
+        let next = if goes_on { None } else { whole.or_else(|| self.requests.iter().position(received)) };
+        let latest = self.requests.iter().rfind(|request| received(request)).map(|request| request.record.last);
+        let next = next.and_then(|index| self.requests.remove(index));
+        let is_held = next.is_none() && !goes_on && self.is_unsolicited(record);
         let next = if is_held { self.held.take() } else { next };
         match next {
-            Some(asked) => {
-                let wait_ns = record.first.at - latest.unwrap_or(asked.record.last).at;
+            Some(request) => {
+                let wait_ns = record.first.at - latest.unwrap_or(request.record.last).at;
                 self.rounds.waited(wait_ns);
-                self.begin_answer(ledger, &asked, record, wait_ns);
+                self.begin_answer(ledger, &request, record, wait_ns);
                 if let Some(answer) = self.answer.as_mut().filter(|_| is_next) {
-                    answer.began = asked.shared.map(|(_, last)| last);
+                    answer.began = request.shared.map(|(_, last)| last);
                 }
             }
             None => self.go_on(ledger, record, goes_on),
         }
-        self.asked.iter_mut().filter(|asked| received(asked)).for_each(|asked| {
-            asked.met = Some((record.first, record.last));
+        self.requests.iter_mut().filter(|request| received(request)).for_each(|request| {
+            request.met = Some((record.first, record.last));
         });
-        if self.asked.is_empty() {
+        if self.requests.is_empty() {
             self.spare = 0;
         }
     }
@@ -385,44 +386,44 @@ impl Overlapping {
     /// Is this the next round of responses that nobody has asked for since the round before?
     fn is_next_round(&self, record: &AppRecord, round_trip: i64) -> bool {
         let Rounds { first, .. } = self.rounds;
-        let is_new = |asked: &Asked| asked.record.end <= record.acked && asked.record.last.at > first;
+        let is_new = |request: &Request| request.record.end <= record.acked && request.record.last.at > first;
         self.answer.is_some()
             && self.rounds.go_on(record.first.at, round_trip)
-            && self.asked.iter().any(|asked| asked.shared.is_some())
-            && !self.asked.iter().any(is_new)
+            && self.requests.iter().any(|request| request.shared.is_some())
+            && !self.requests.iter().any(is_new)
     }
 
     /// Does it come by itself, and not as the next piece of a response?
-    fn is_unasked(&self, record: &AppRecord) -> bool {
+    fn is_unsolicited(&self, record: &AppRecord) -> bool {
         record.bytes >= PARTING && self.pieces.is_none()
     }
 
     /// Short, soon after responses in which all can have been answered: the server allows more requests.
     fn is_credit(&self, record: &AppRecord, round_trip: i64) -> bool {
-        let is_answered = |asked: &Asked| asked.shared.is_some() || asked.record.end > record.acked;
-        record.bytes <= CREDIT * self.asked.len() as u64
-            && (1..=self.spare).contains(&self.asked.len())
-            && self.asked.iter().all(is_answered)
+        let is_answered = |request: &Request| request.shared.is_some() || request.record.end > record.acked;
+        record.bytes <= CREDIT * self.requests.len() as u64
+            && (1..=self.spare).contains(&self.requests.len())
+            && self.requests.iter().all(is_answered)
             && record.first.at.saturating_sub(self.rounds.last) <= round_trip.saturating_mul(2)
     }
 
-    fn begin_answer(&mut self, ledger: &mut Ledger, asked: &Asked, record: &AppRecord, wait_ns: i64) {
+    fn begin_answer(&mut self, ledger: &mut Ledger, request: &Request, record: &AppRecord, wait_ns: i64) {
         if let Some(answer) = self.answer.take()
             && self.pieces.as_ref().is_none_or(|pieces| pieces.number != answer.number)
         {
             finish(ledger, answer.number);
         }
-        if let Some(entry) = ledger.get(asked.number) {
+        if let Some(entry) = ledger.get(request.number) {
             extend(&mut entry.exchange.response, record);
             entry.exchange.doubt(record.confidence);
         }
         let cut = record.bytes >= self.sizes.full;
-        self.answer = Some(Answer { number: asked.number, last: *record, cut, over: false, wait_ns, began: None });
+        self.answer = Some(Answer { number: request.number, last: *record, cut, over: false, wait_ns, began: None });
     }
 
     /// The server goes on with a response; `together`: it had not stopped.
     fn go_on(&mut self, ledger: &mut Ledger, record: &AppRecord, together: bool) {
-        let is_owed = self.asked.iter().any(|asked| asked.record.end <= record.acked);
+        let is_owed = self.requests.iter().any(|request| request.record.end <= record.acked);
         let Some(answer) = &mut self.answer else {
             return;
         };
@@ -439,9 +440,9 @@ impl Overlapping {
             self.spare += 1;
             // What was asked long before is not answered along with another.
             let since = record.first.at.saturating_sub(answer.wait_ns.saturating_mul(2));
-            let alike = |asked: &&mut Asked| asked.record.end <= record.acked && asked.record.last.at >= since;
-            for asked in self.asked.iter_mut().filter(alike) {
-                asked.shared = Some((record.first, record.last));
+            let alike = |request: &&mut Request| request.record.end <= record.acked && request.record.last.at >= since;
+            for request in self.requests.iter_mut().filter(alike) {
+                request.shared = Some((record.first, record.last));
             }
         }
         if let Some(entry) = ledger.get(number) {
@@ -507,10 +508,10 @@ impl Overlapping {
     pub fn unread(&mut self, ledger: &mut Ledger, from: Side, seen: Moment, bytes: u64) {
         let asks = ledger.asks(from);
         let number = if asks {
-            self.asked.back_mut().filter(|asked| asked.uploads || asked.met.is_none()).map(|asked| {
-                asked.record.last = seen;
-                asked.uploads = true;
-                asked.number
+            self.requests.back_mut().filter(|request| request.uploads || request.met.is_none()).map(|request| {
+                request.record.last = seen;
+                request.uploads = true;
+                request.number
             })
         } else {
             self.answer.as_mut().map(|answer| {
@@ -540,13 +541,13 @@ impl Overlapping {
         if self.closed {
             numbers.into_iter().flatten().for_each(|number| finish(ledger, number));
         }
-        self.asked.clear();
+        self.requests.clear();
         (self.answer, self.pieces) = (None, None);
         ledger.release_all();
     }
 }
 
-impl Asked {
+impl Request {
     /// Nothing follows its first record.
     fn is_whole(&self, sizes: &Sizes) -> bool {
         (sizes.head..sizes.full).contains(&self.record.bytes)
@@ -566,8 +567,8 @@ fn extend(message: &mut Span, record: &AppRecord) {
     message.extend(record.last, record.bytes);
 }
 
-fn answered_along(ledger: &mut Ledger, asked: &Asked) {
-    if let Some(((first, last), entry)) = asked.shared.or(asked.met).zip(ledger.get(asked.number)) {
+fn answered_along(ledger: &mut Ledger, request: &Request) {
+    if let Some(((first, last), entry)) = request.shared.or(request.met).zip(ledger.get(request.number)) {
         entry.exchange.doubt(SEVERAL);
         let response = &mut entry.exchange.response;
         response.extend(first, 0);

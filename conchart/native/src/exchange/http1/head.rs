@@ -158,7 +158,7 @@ impl Request {
         let (method, after) = split_at_blank(line)?;
         // The version is the last word: blanks inside a sloppy target stay in the target.
         let blank = after.iter().rposition(|&b| b == b' ');
-        let version = blank.and_then(|blank| version_asked(after.get(blank + 1..)?));
+        let version = blank.and_then(|blank| requested_version(after.get(blank + 1..)?));
         let Some(rest) = rest else {
             let complete = version.and(blank).and_then(|blank| after.get(..blank));
             return Some(Self {
@@ -168,7 +168,7 @@ impl Request {
                 ..Self::default()
             });
         };
-        let (target, version) = match (version, version_asked(after)) {
+        let (target, version) = match (version, requested_version(after)) {
             (Some(version), _) => (blank.and_then(|blank| after.get(..blank)).unwrap_or_default(), version),
             // Sloppy clients leave the target out …
             (None, Some(version)) => (&[][..], version),
@@ -308,7 +308,7 @@ fn version_of(word: &[u8]) -> Option<Version> {
 
 /// What a client says it speaks. Odd spellings (`HTTP/1.`, `HTTP/1.0.8`) are in use, servers answer them, and
 /// nothing says that the connection would be kept: as 1.0.
-fn version_asked(word: &[u8]) -> Option<Version> {
+fn requested_version(word: &[u8]) -> Option<Version> {
     version_of(word).or(word.starts_with(b"HTTP/1").then_some(Version::Http10))
 }
 
@@ -329,7 +329,7 @@ impl Length {
             let number = std::str::from_utf8(item).ok().and_then(|s| s.parse().ok());
             *self = match (*self, number) {
                 (Self::Absent, Some(n)) if digits => Self::Is(n),
-                (Self::Is(known), Some(n)) if digits && known == n => Self::Is(n),
+                (Self::Is(earlier), Some(n)) if digits && earlier == n => Self::Is(n),
                 _ => Self::Invalid,
             };
         }
@@ -475,12 +475,12 @@ pub(in crate::exchange) fn product(value: &[u8]) -> Option<Box<str>> {
 
 /// A method as sent. Usual ones are not copied.
 pub(in crate::exchange) fn method_name(method: &[u8]) -> Option<Cow<'static, str>> {
-    let known = NAMES.iter().find(|known| known.as_bytes() == method);
-    known.map_or_else(|| text(method).map(|name| name.into_string().into()), |known| Some(Cow::Borrowed(*known)))
+    let usual = NAMES.iter().find(|usual| usual.as_bytes() == method);
+    usual.map_or_else(|| text(method).map(|name| name.into_string().into()), |usual| Some(Cow::Borrowed(*usual)))
 }
 
 /// Text as sent, at most [`MAX_TEXT`] bytes of it.
 pub(in crate::exchange) fn text(bytes: &[u8]) -> Option<Box<str>> {
-    let kept = bytes.get(..bytes.len().min(MAX_TEXT))?;
-    (!kept.is_empty()).then(|| String::from_utf8_lossy(kept).into())
+    let prefix = bytes.get(..bytes.len().min(MAX_TEXT))?;
+    (!prefix.is_empty()).then(|| String::from_utf8_lossy(prefix).into())
 }

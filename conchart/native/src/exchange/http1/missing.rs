@@ -60,7 +60,7 @@ impl Http1 {
             entry.offset = chunk.offset;
             self.directions[from].trail.end(ledger);
             let direction = &mut self.directions[from];
-            direction.state = State::Head { kept: Vec::new(), end: EmptyLine::default() };
+            direction.state = State::Head { buffer: Vec::new(), end: EmptyLine::default() };
             direction.span = Span::default();
         } else {
             self.end(ledger, from);
@@ -121,9 +121,9 @@ impl Http1 {
         }
         let direction = &mut self.directions[from];
         match &mut direction.state {
-            State::Head { kept, .. } => {
-                let kept = std::mem::take(kept);
-                self.go_out_of_step(ledger, from, &kept);
+            State::Head { buffer, .. } => {
+                let buffer = std::mem::take(buffer);
+                self.go_out_of_step(ledger, from, &buffer);
             }
             State::OutOfStep => {}
             _ => {

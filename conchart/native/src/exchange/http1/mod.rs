@@ -75,7 +75,7 @@ enum State {
     #[default]
     Start,
     Head {
-        kept: Vec<u8>,
+        buffer: Vec<u8>,
         end: EmptyLine,
     },
     Body(Body),
@@ -132,8 +132,8 @@ impl Http1 {
         match granted {
             Granted::Tunnel | Granted::Upgrade(Upgrade::Tls) => Onward::Anything,
             Granted::Upgrade(Upgrade::Http2) => Onward::Reader(Box::new(Http2::upgraded(ledger))),
-            Granted::Upgrade(Upgrade::WebSocket) if let Some(asked) = ledger.switched() => {
-                Onward::Reader(Box::new(WebSocket::after(ledger, asked.number)))
+            Granted::Upgrade(Upgrade::WebSocket) if let Some(switched) = ledger.switched() => {
+                Onward::Reader(Box::new(WebSocket::after(ledger, switched.number)))
             }
             Granted::Upgrade(upgrade) => Onward::Reader(Box::new(Unread::of(self.start, upgrade.name(), false))),
         }
@@ -171,7 +171,7 @@ impl Http1 {
     /// A message begins here.
     fn begin(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) {
         let direction = &mut self.directions[from];
-        direction.state = State::Head { kept: Vec::new(), end: EmptyLine::default() };
+        direction.state = State::Head { buffer: Vec::new(), end: EmptyLine::default() };
         direction.span = Span::default();
         (direction.offset, direction.acked) = (chunk.offset, chunk.acked);
         if ledger.asks(from) {
@@ -186,21 +186,21 @@ impl Http1 {
     fn take_head(&mut self, ledger: &mut Ledger, from: Side, chunk: &Chunk<'_>) -> usize {
         let asks = ledger.asks(from);
         let direction = &mut self.directions[from];
-        let State::Head { kept, end } = &mut direction.state else {
+        let State::Head { buffer, end } = &mut direction.state else {
             return chunk.bytes.len();
         };
-        let room = MAX_HEAD.saturating_sub(kept.len());
+        let room = MAX_HEAD.saturating_sub(buffer.len());
         let length = end.find(chunk.bytes).filter(|&n| n <= room);
         let taken = length.unwrap_or(chunk.bytes.len().min(room));
         let part = chunk.bytes.get(..taken).unwrap_or_default();
         direction.span.extend(chunk.seen, taken as u64);
         // A head that is whole in one chunk, as most are, is read where it lies.
-        let mut kept = std::mem::take(kept);
-        let head = if kept.is_empty() && length.is_some() {
+        let mut buffer = std::mem::take(buffer);
+        let head = if buffer.is_empty() && length.is_some() {
             part
         } else {
-            kept.extend_from_slice(part);
-            &kept
+            buffer.extend_from_slice(part);
+            &buffer
         };
         let verdict = if asks { head::may_be_request(head) } else { head::sniff_response(head) };
         if verdict == Verdict::No || length.is_none() && head.len() >= MAX_HEAD {
@@ -212,7 +212,7 @@ impl Http1 {
                 self.go_out_of_step(ledger, from, head);
             }
         } else {
-            self.directions[from].keep(kept);
+            self.directions[from].keep(buffer);
             if asks {
                 self.note(ledger, from);
             }
@@ -439,9 +439,9 @@ impl Reader for Http1 {
 
     fn finish(&mut self, ledger: &mut Ledger) {
         for from in [ledger.requester, ledger.requester.peer()] {
-            if let State::Head { kept, .. } = &mut self.directions[from].state {
-                let kept = std::mem::take(kept);
-                self.go_out_of_step(ledger, from, &kept);
+            if let State::Head { buffer, .. } = &mut self.directions[from].state {
+                let buffer = std::mem::take(buffer);
+                self.go_out_of_step(ledger, from, &buffer);
             }
             self.note(ledger, from);
             self.directions[from].trail.end(ledger);
@@ -463,7 +463,7 @@ impl Reader for Http1 {
     #[cfg(test)]
     fn held(&self) -> usize {
         let held = |direction: &Direction| match &direction.state {
-            State::Head { kept, .. } => kept.capacity(),
+            State::Head { buffer, .. } => buffer.capacity(),
             State::Waiting(early) => early.len(),
             _ => 0,
         };
@@ -478,8 +478,8 @@ impl Direction {
     }
 
     fn keep(&mut self, head: Vec<u8>) {
-        if let State::Head { kept, .. } = &mut self.state {
-            *kept = head;
+        if let State::Head { buffer, .. } = &mut self.state {
+            *buffer = head;
         }
     }
 }

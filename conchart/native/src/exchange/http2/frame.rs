@@ -111,7 +111,7 @@ impl Header {
     }
 
     /// Is its payload needed?
-    pub fn is_kept(self) -> bool {
+    pub fn is_buffered(self) -> bool {
         self.has_block() || matches!(self.kind, RST_STREAM | SETTINGS | GOAWAY | WINDOW_UPDATE | ALTSVC)
     }
 
@@ -147,8 +147,8 @@ impl Header {
             _ => 0,
         };
         // ALTSVC, ORIGIN and PRIORITY_UPDATE are in use besides.
-        let known = matches!(self.kind, 0..=10 | 12 | 16);
-        known && self.is_legal() && self.flags & !flags == 0 && self.length <= MAX_LENGTH
+        let recognised = matches!(self.kind, 0..=10 | 12 | 16);
+        recognised && self.is_legal() && self.flags & !flags == 0 && self.length <= MAX_LENGTH
     }
 
     /// The fragment of a header block in a payload: without padding, priority and the promised stream, which is
@@ -216,17 +216,17 @@ pub(in crate::exchange) fn sniff_frames(packet: &[u8]) -> Verdict {
 
 /// The same of frames whose first header block is that of a request.
 pub(in crate::exchange) fn sniff_request_frames(packet: &[u8]) -> Verdict {
-    if is_asked(packet) == Some(true) { Verdict::Yes } else { Verdict::No }
+    if begins_with_request(packet) == Some(true) { Verdict::Yes } else { Verdict::No }
 }
 
 /// The same of frames whose first header block is that of a response.
 pub(in crate::exchange) fn sniff_response_frames(packet: &[u8]) -> Verdict {
-    if is_asked(packet) == Some(false) { Verdict::Yes } else { Verdict::No }
+    if begins_with_request(packet) == Some(false) { Verdict::Yes } else { Verdict::No }
 }
 
 /// Does the first header block in this packet begin as requests do, or as responses do? Pseudo-header fields come first (RFC 9113
 /// section 8.3), and the static table has all of them (RFC 7541 appendix A).
-fn is_asked(packet: &[u8]) -> Option<bool> {
+fn begins_with_request(packet: &[u8]) -> Option<bool> {
     let mut rest = Some(packet).filter(|packet| frames_begin(packet))?;
     loop {
         let header = Header::read(rest).filter(|header| header.is_usual())?;

@@ -57,7 +57,7 @@ impl Message for Prefix {
         };
         let payload = (len - Self::FIRST) as u64;
         match beginning.first() {
-            Some(&flag @ 0..=1) => Read::Known(Self { compressed: flag == 1, payload }, len),
+            Some(&flag @ 0..=1) => Read::Parsed(Self { compressed: flag == 1, payload }, len),
             _ => Read::Wrong,
         }
     }
@@ -73,10 +73,10 @@ pub(super) fn is_grpc(content_type: &[u8]) -> bool {
 pub(super) struct Call(Numbering);
 
 impl Call {
-    /// A call whose messages are all to come. `asked`: that is so of the request, too.
-    pub fn streamed(exchange: u32, requester: Side, asked: bool) -> Streamed<Self> {
+    /// A call whose messages are all to come. `by_requester`: that is so of the request, too.
+    pub fn streamed(exchange: u32, requester: Side, by_requester: bool) -> Streamed<Self> {
         let streamed = Streamed::new(Self(Numbering::new(exchange, requester)));
-        if asked { streamed } else { streamed.without(requester) }
+        if by_requester { streamed } else { streamed.without(requester) }
     }
 }
 

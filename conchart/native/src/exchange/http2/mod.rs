@@ -65,7 +65,7 @@ enum State {
         header: Header,
         left: u32,
         /// Of a frame that has to be read.
-        kept: Vec<u8>,
+        buffer: Vec<u8>,
         /// All of it was captured.
         whole: bool,
     },
@@ -116,8 +116,8 @@ impl Http2 {
     /// After an Upgrade, stream 1 is the request that asked for it (RFC 7540 section 3.2).
     pub fn upgraded(ledger: &mut Ledger) -> Self {
         let mut http2 = Self::new(ledger.requester);
-        if let Some(asked) = ledger.switched() {
-            http2.streams.upgraded(ledger, &asked);
+        if let Some(switched) = ledger.switched() {
+            http2.streams.upgraded(ledger, &switched);
         }
         http2
     }
@@ -170,22 +170,22 @@ impl Http2 {
                 }
                 taken.max(1)
             }
-            State::Payload { header, left, kept, .. } => {
+            State::Payload { header, left, buffer, .. } => {
                 let taken = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len());
                 let header = *header;
-                if header.is_kept() && kept.len() < MAX_BLOCK {
-                    kept.extend_from_slice(bytes.get(..taken).unwrap_or_default());
+                if header.is_buffered() && buffer.len() < MAX_BLOCK {
+                    buffer.extend_from_slice(bytes.get(..taken).unwrap_or_default());
                 }
                 if header.kind == frame::DATA && header.is_padded() && *left == header.length {
-                    kept.extend(bytes.first());
+                    buffer.extend(bytes.first());
                 }
                 *left -= u32::try_from(taken).unwrap_or(*left);
                 let over = *left == 0;
                 let content = (header.kind == frame::DATA && self.streams.reads_content())
-                    .then(|| header.content(bytes.get(..taken).unwrap_or_default(), *left, kept.first().copied()));
+                    .then(|| header.content(bytes.get(..taken).unwrap_or_default(), *left, buffer.first().copied()));
                 self.count(ledger, from, header, taken as u64, Some(seen));
                 if let Some(content) = content {
-                    self.streams.said(ledger, from, header.stream, content, seen);
+                    self.streams.data(ledger, from, header.stream, content, seen);
                 }
                 if header.kind == frame::DATA && self.streams.has_tunnels() {
                     self.streams.tunnelled(ledger, from, header.stream, seen, taken as u64, 0);
@@ -214,7 +214,7 @@ impl Http2 {
         direction.state = State::Payload {
             header,
             left: header.length,
-            kept: Vec::new(),
+            buffer: Vec::new(),
             whole: header.length as usize <= MAX_BLOCK,
         };
         if header.has_block() {
@@ -260,7 +260,7 @@ impl Http2 {
     /// A frame is over.
     fn end(&mut self, ledger: &mut Ledger, from: Side, header: Header, seen: Moment) {
         let direction = &mut self.directions[from];
-        let State::Payload { kept, whole, .. } =
+        let State::Payload { buffer, whole, .. } =
             std::mem::replace(&mut direction.state, State::Header(Begun::default()))
         else {
             return;
@@ -269,11 +269,11 @@ impl Http2 {
             for side in [Side::Client, Side::Server] {
                 tell(ledger, self.windows[side].end(header.stream, Some(seen)));
             }
-            let is_refusal = whole && kept == REFUSED_STREAM;
+            let is_refusal = whole && buffer == REFUSED_STREAM;
             return self.streams.reset(ledger, from, header.stream, seen, is_refusal);
         }
         if header.kind == GOAWAY && whole {
-            if let Some((&[l3, l2, l1, l0, code @ ..], text)) = kept.split_first_chunk::<8>() {
+            if let Some((&[l3, l2, l1, l0, code @ ..], text)) = buffer.split_first_chunk::<8>() {
                 let goaway = Goaway::new(from, u32::from_be_bytes(code), text, seen, self.pings[from.peer()]);
                 self.streams.note_goaway(ledger, &goaway);
                 self.streams.go_away(ledger, from, u32::from_be_bytes([l3 & 0x7f, l2, l1, l0]), seen);
@@ -281,13 +281,13 @@ impl Http2 {
             return;
         }
         match header.kind {
-            SETTINGS if !header.acknowledges() => self.windows[from.peer()].settings(&kept, seen),
-            WINDOW_UPDATE => self.windows[from.peer()].update(header.stream, &kept, seen),
+            SETTINGS if !header.acknowledges() => self.windows[from.peer()].settings(&buffer, seen),
+            WINDOW_UPDATE => self.windows[from.peer()].update(header.stream, &buffer, seen),
             frame::DATA if header.length > 0 => self.windows[from].sent(header.stream, seen),
             _ => {}
         }
         if header.kind == ALTSVC && whole {
-            self.streams.offer(ledger, from, header.stream, &kept);
+            self.streams.offer(ledger, from, header.stream, &buffer);
             return;
         }
         if header.kind == frame::DATA && header.ends_stream() {
@@ -297,7 +297,7 @@ impl Http2 {
         let Some(block) = direction.block.as_mut().filter(|_| header.has_block()) else {
             return;
         };
-        match header.fragment(&kept) {
+        match header.fragment(&buffer) {
             Some((promised, fragment)) if whole && block.bytes.len() + fragment.len() <= MAX_BLOCK => {
                 block.bytes.extend_from_slice(fragment);
                 block.promised = block.promised.or(promised);
@@ -421,8 +421,8 @@ impl Reader for Http2 {
     #[cfg(test)]
     fn held(&self) -> usize {
         let held = |direction: &Direction| {
-            let kept = if let State::Payload { kept, .. } = &direction.state { kept.len() } else { 0 };
-            kept + direction.block.as_ref().map_or(0, |block| block.bytes.len())
+            let buffered = if let State::Payload { buffer, .. } = &direction.state { buffer.len() } else { 0 };
+            buffered + direction.block.as_ref().map_or(0, |block| block.bytes.len())
         };
         held(&self.directions.client) + held(&self.directions.server) + self.streams.held()
     }

@@ -29,7 +29,7 @@ struct Stream {
     /// The request's first header block was read.
     described: bool,
     /// Which sides have said all they had to say.
-    asked: bool,
+    requested: bool,
     answered: bool,
     /// What is said in it, where that is read.
     content: Option<Content>,
@@ -102,20 +102,20 @@ impl Streams {
     }
 
     /// Stream 1 answers a request of HTTP/1.1.
-    pub fn upgraded(&mut self, ledger: &mut Ledger, asked: &Exchange) {
+    pub fn upgraded(&mut self, ledger: &mut Ledger, switched: &Exchange) {
         let number = self.insert(ledger, 1, u64::MAX);
         self.latest = 1;
         if let Some(stream) = self.open.get_mut(&1) {
-            (stream.described, stream.asked) = (true, true);
+            (stream.described, stream.requested) = (true, true);
         }
         if let Some(entry) = ledger.get(number) {
             let exchange = &mut entry.exchange;
-            exchange.request = Span { bytes: 0, done: true, ..asked.request };
-            (exchange.method, exchange.host) = (asked.method.clone(), asked.host.clone());
-            exchange.target = asked.target.clone();
-            exchange.user_agent.clone_from(&asked.user_agent);
-            exchange.expects_continue = asked.expects_continue;
-            exchange.provenance.clone_from(&asked.provenance);
+            exchange.request = Span { bytes: 0, done: true, ..switched.request };
+            (exchange.method, exchange.host) = (switched.method.clone(), switched.host.clone());
+            exchange.target = switched.target.clone();
+            exchange.user_agent.clone_from(&switched.user_agent);
+            exchange.expects_continue = switched.expects_continue;
+            exchange.provenance.clone_from(&switched.provenance);
         }
     }
 
@@ -265,14 +265,14 @@ impl Streams {
 
     /// The header block that `from` sent on this stream says that gRPC follows.
     fn call(&mut self, ledger: &mut Ledger, from: Side, id: u32) {
-        let asked = ledger.asks(from);
+        let by_requester = ledger.asks(from);
         let requester = ledger.requester;
         if let Some(stream) = self.open.get_mut(&id)
             && stream.content.is_none()
             && let Some(entry) = ledger.get(stream.number)
         {
             entry.exchange.protocol = grpc::PROTOCOL;
-            stream.content = Some(Content::Call(Box::new(Call::streamed(stream.number, requester, asked))));
+            stream.content = Some(Content::Call(Box::new(Call::streamed(stream.number, requester, by_requester))));
             self.contents += 1;
         }
     }
@@ -326,7 +326,7 @@ impl Streams {
     }
 
     /// Content of a stream.
-    pub fn said(&mut self, ledger: &mut Ledger, from: Side, id: u32, content: &[u8], seen: Moment) {
+    pub fn data(&mut self, ledger: &mut Ledger, from: Side, id: u32, content: &[u8], seen: Moment) {
         match self.open.get_mut(&id).and_then(|stream| stream.content.as_mut()) {
             Some(Content::Call(call)) => call.data(ledger, from, content, seen),
             Some(Content::Dns(carried)) => carried.data(ledger, from, content.iter().copied()),
@@ -377,7 +377,7 @@ impl Streams {
         }
         let number = self.insert(ledger, id, u64::MAX);
         if let Some(stream) = self.open.get_mut(&id) {
-            (stream.described, stream.asked) = (true, true);
+            (stream.described, stream.requested) = (true, true);
         }
         if let Some(entry) = ledger.get(number) {
             entry.exchange.request.done = true;
@@ -395,11 +395,11 @@ impl Streams {
             exchange.message(from).done |= !is_tunnel;
         }
         if let Some(stream) = self.open.get_mut(&id) {
-            *(if asks { &mut stream.asked } else { &mut stream.answered }) = true;
+            *(if asks { &mut stream.requested } else { &mut stream.answered }) = true;
             if let Some(content) = &mut stream.content {
                 content.end(ledger, from);
             }
-            if stream.asked && stream.answered {
+            if stream.requested && stream.answered {
                 if let Some(entry) = ledger.get(stream.number).filter(|_| is_tunnel) {
                     entry.exchange.response.done = true;
                 }
@@ -505,7 +505,7 @@ impl Streams {
             self.close(ledger, oldest);
         }
         let number = ledger.open(self.protocol, offset);
-        self.open.insert(id, Stream { number, described: false, asked: false, answered: false, content: None });
+        self.open.insert(id, Stream { number, described: false, requested: false, answered: false, content: None });
         number
     }
 

@@ -60,8 +60,8 @@ impl Begun {
                 self.have += 1;
             }
             let have = self.have;
-            let known = self.bytes.get(..have).unwrap_or_default();
-            if let Some(found) = read(&mut Fields(known), &|| have as u64) {
+            let buffered = self.bytes.get(..have).unwrap_or_default();
+            if let Some(found) = read(&mut Fields(buffered), &|| have as u64) {
                 *self = Self::default();
                 return (taken, Some(found));
             }

@@ -96,7 +96,7 @@ struct Payload {
     header: Header,
     left: u64,
     /// Of a frame that has to be read.
-    kept: Vec<u8>,
+    buffer: Vec<u8>,
     span: Span,
 }
 
@@ -181,7 +181,7 @@ impl Http3 {
                 if let Some(id) = id {
                     self.streams.extend(ledger, from, id, Some(seen), taken as u64);
                     if self.streams.reads_content() {
-                        self.streams.said(ledger, from, id, now, seen);
+                        self.streams.data(ledger, from, id, now, seen);
                     }
                     if self.streams.has_tunnels()
                         && let Some(kind) = self.streams.tunnel(ledger, id)
@@ -193,8 +193,8 @@ impl Http3 {
                 }
             } else {
                 payload.span.extend(seen, taken as u64);
-                if is_kept(payload.header.kind) && payload.kept.len() <= MAX_BLOCK {
-                    payload.kept.extend_from_slice(now);
+                if is_buffered(payload.header.kind) && payload.buffer.len() <= MAX_BLOCK {
+                    payload.buffer.extend_from_slice(now);
                 }
                 if let Some(id) = id.filter(|_| payload.header.kind == HEADERS) {
                     self.streams.touch(ledger, from, id, payload.span);
@@ -244,7 +244,7 @@ impl Http3 {
                 _ => {}
             }
         }
-        frames.payload = Some(Payload { header, left: header.length, kept: Vec::new(), span });
+        frames.payload = Some(Payload { header, left: header.length, buffer: Vec::new(), span });
         if header.length == 0 {
             self.end(ledger, from, frames, seen, id);
         }
@@ -252,18 +252,18 @@ impl Http3 {
 
     /// A frame is over.
     fn end(&mut self, ledger: &mut Ledger, from: Side, frames: &mut Frames, seen: Moment, id: Option<u32>) {
-        let Some(Payload { header, kept, span, .. }) = frames.payload.take() else { return };
+        let Some(Payload { header, buffer, span, .. }) = frames.payload.take() else { return };
         match (header.kind, id) {
-            (HEADERS, Some(id)) if kept.len() <= MAX_BLOCK => self.section(ledger, from, id, kept, span),
+            (HEADERS, Some(id)) if buffer.len() <= MAX_BLOCK => self.section(ledger, from, id, buffer, span),
             (HEADERS, Some(id)) => self.streams.headers(ledger, from, id, span, Headers::default()),
             (SETTINGS, None) => {
-                self.decoders[from.peer()].allow(table_capacity(&kept));
+                self.decoders[from.peer()].allow(table_capacity(&buffer));
                 // Sections in early data refer to entries that earlier settings allowed.
                 self.unblock(ledger, from.peer());
             }
             (GOAWAY, None) => {
                 // The first that is not answered, not the last that is (RFC 9114 section 5.2).
-                if let Some(first) = Fields(&kept).varint().and_then(number) {
+                if let Some(first) = Fields(&buffer).varint().and_then(number) {
                     self.streams.go_away(ledger, from, first.saturating_sub(2), seen);
                 }
             }
@@ -565,7 +565,7 @@ impl Inside for Http3 {
 }
 
 /// Is the payload of such a frame read?
-fn is_kept(kind: u64) -> bool {
+fn is_buffered(kind: u64) -> bool {
     matches!(kind, HEADERS | SETTINGS | GOAWAY)
 }
 

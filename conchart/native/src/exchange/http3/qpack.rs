@@ -40,7 +40,7 @@ pub(super) struct Decoder {
     /// The largest capacity that the reader allows, as its settings say.
     allowed: Option<usize>,
     /// An instruction of which the end is still to come.
-    kept: Vec<u8>,
+    buffer: Vec<u8>,
     /// Instructions are missing: nobody knows what is in the table.
     is_lost: bool,
 }
@@ -59,7 +59,7 @@ impl Decoder {
     /// Bytes of the encoder stream are missing, or the settings.
     pub fn lose(&mut self) {
         self.is_lost = true;
-        (self.entries, self.kept) = (VecDeque::new(), Vec::new());
+        (self.entries, self.buffer) = (VecDeque::new(), Vec::new());
     }
 
     /// The next bytes of the encoder stream; true when entries came.
@@ -68,14 +68,14 @@ impl Decoder {
             return false;
         }
         let before = self.inserted;
-        self.kept.extend_from_slice(bytes);
-        let kept = std::mem::take(&mut self.kept);
-        let mut rest = kept.as_slice();
+        self.buffer.extend_from_slice(bytes);
+        let buffer = std::mem::take(&mut self.buffer);
+        let mut rest = buffer.as_slice();
         while !rest.is_empty() && self.instruction(&mut rest).is_some() {}
         if rest.len() > MAX_INSTRUCTION {
             self.lose();
         } else {
-            self.kept = rest.to_vec();
+            self.buffer = rest.to_vec();
         }
         self.inserted > before
     }
@@ -83,7 +83,7 @@ impl Decoder {
     /// Bytes that are kept.
     #[cfg(test)]
     pub fn held(&self) -> usize {
-        self.kept.len() + self.size
+        self.buffer.len() + self.size
     }
 
     /// One encoder instruction (section 4.3); `None` where its end is missing.
@@ -129,8 +129,8 @@ impl Decoder {
     /// The entry that stands `index` before the one that is the `base`th to be inserted; unknown where nobody saw it.
     fn entry(&self, base: usize, index: usize) -> Field {
         let place = base.checked_sub(index.saturating_add(1)).and_then(|absolute| self.place(absolute));
-        let known = place.and_then(|place| self.entries.get(place)).filter(|_| !self.is_lost);
-        known.cloned().unwrap_or(Field { name: None, value: None })
+        let found = place.and_then(|place| self.entries.get(place)).filter(|_| !self.is_lost);
+        found.cloned().unwrap_or(Field { name: None, value: None })
     }
 
     /// Where the entry is of which so many were inserted before.
@@ -232,8 +232,8 @@ mod tests {
         // RFC 9204 appendix B.
         let mut decoder = Decoder::default();
         decoder.allow(220);
-        let told = read(&decoder, "0000 510b 2f69 6e64 6578 2e68 746d 6c");
-        assert_eq!(told, (Ok(Read::Whole), vec![field(":path", "/index.html")]));
+        let result = read(&decoder, "0000 510b 2f69 6e64 6578 2e68 746d 6c");
+        assert_eq!(result, (Ok(Read::Whole), vec![field(":path", "/index.html")]));
         // B.2: the section comes before the entries that it needs.
         let section = "0381 10 11";
         assert_eq!(read(&decoder, section).0, Ok(Read::Blocked));
@@ -324,7 +324,7 @@ mod tests {
             let at = cut.index(bytes.len() + 1);
             parts.instructions(&bytes[..at]);
             parts.instructions(&bytes[at..]);
-            prop_assert_eq!((whole.inserted, whole.size, whole.kept), (parts.inserted, parts.size, parts.kept));
+            prop_assert_eq!((whole.inserted, whole.size, whole.buffer), (parts.inserted, parts.size, parts.buffer));
         }
     }
 }

@@ -101,7 +101,7 @@ fn blocked_answer(content: &[u8]) -> Vec<u8> {
 /// A capacity of 100, `server: x` (name 92 of the static table).
 const INSERTION: [u8; 7] = [2, 0x3f, 0x45, 0xc0 | 63, 92 - 63, 1, b'x'];
 
-fn asked() -> Talk {
+fn after_request() -> Talk {
     let settings = [&[0][..], &frame(4, &[1, 0x40, 100])].concat();
     Talk::new().say(CLIENT, 2, &settings, false).say(CLIENT, 0, &request(), true)
 }
@@ -109,19 +109,19 @@ fn asked() -> Talk {
 #[test]
 fn what_follows_a_section_that_waits_follows_it() {
     // The whole answer is there at 3 ms, and nobody can read it before 4 ms.
-    let talk = asked().say(SERVER, 0, &blocked_answer(b"hello"), true).say(SERVER, 3, &INSERTION, false);
+    let talk = after_request().say(SERVER, 0, &blocked_answer(b"hello"), true).say(SERVER, 3, &INSERTION, false);
     assert!(talk.http3.blocked.is_empty() && talk.http3.held == 0);
     let [exchange] = &talk.exchanges()[..] else { unreachable!() };
     assert_eq!((exchange.status, exchange.server_software.as_deref()), (Some(200), Some("x")));
     assert_eq!((exchange.response.bytes, exchange.response.done, exchange.inferred), (13, true, false));
     let at = |moment: Option<Moment>| moment.map(|moment| moment.at);
-    let told = (at(exchange.response.first), at(exchange.response.content), at(exchange.response.last));
-    assert_eq!(told, (Some(3_000_000), Some(3_000_000), Some(4_000_000)));
+    let times = (at(exchange.response.first), at(exchange.response.content), at(exchange.response.last));
+    assert_eq!(times, (Some(3_000_000), Some(3_000_000), Some(4_000_000)));
 }
 
 #[test]
 fn entries_that_waited_for_missing_bytes_come_with_the_packet_that_brought_those() {
-    let mut talk = asked().say(SERVER, 0, &blocked_answer(b""), true);
+    let mut talk = after_request().say(SERVER, 0, &blocked_answer(b""), true);
     // The second part came first, with the answer; the packet at 9 ms brings the first one, and both are in order now.
     let (first, second) = INSERTION.split_at(3);
     let mut part = |bytes, at| {
@@ -149,7 +149,7 @@ fn settings_that_the_reader_has_already_hold_nothing_up() {
 
 #[test]
 fn a_section_of_a_stream_that_is_abandoned_waits_no_longer() {
-    let mut talk = asked().say(SERVER, 0, &blocked_answer(b"hello"), false);
+    let mut talk = after_request().say(SERVER, 0, &blocked_answer(b"hello"), false);
     talk.http3.stop(&mut talk.ledger, CLIENT, 0, 0x10c, moment(9_000_000, CLIENT));
     assert!(talk.http3.blocked.is_empty() && talk.http3.held == 0);
     let talk = talk.say(SERVER, 3, &INSERTION, false);
@@ -160,7 +160,7 @@ fn a_section_of_a_stream_that_is_abandoned_waits_no_longer() {
 
 #[test]
 fn little_is_kept_behind_a_section_that_waits() {
-    let mut talk = asked().say(SERVER, 0, &blocked_answer(b""), false);
+    let mut talk = after_request().say(SERVER, 0, &blocked_answer(b""), false);
     for _ in 0..40_000 {
         talk = talk.say(SERVER, 0, &frame(0, b"0123456789"), false);
         assert!(talk.http3.held <= MAX_HELD);
@@ -249,9 +249,9 @@ fn messages(talk: &mut Talk) -> Vec<(Side, ContentKind, u64, bool)> {
 fn messages_of_a_websocket_are_read_however_frames_cut_them() {
     // A masked text of the client; of the server a text of two frames, with a ping between them.
     let hi = [0x81, 0x82, 1, 2, 3, 4, b'h' ^ 1, b'i' ^ 2];
-    let said = [&[0x01, 3][..], b"one", &[0x89, 0, 0x80, 4], b"more"].concat();
-    for cut in 1..said.len() {
-        let (begin, end) = said.split_at(cut);
+    let frames = [&[0x01, 3][..], b"one", &[0x89, 0, 0x80, 4], b"more"].concat();
+    for cut in 1..frames.len() {
+        let (begin, end) = frames.split_at(cut);
         let talk = Talk::new().say(CLIENT, 0, &connect(b"websocket"), false).say(SERVER, 0, &answer(true), false);
         let talk = talk.say(CLIENT, 0, &frame(0, &hi[..3]), false).say(CLIENT, 0, &frame(0, &hi[3..]), true);
         let mut talk = talk.say(SERVER, 0, &frame(0, begin), false).say(SERVER, 0, &frame(0, end), true);
@@ -326,7 +326,7 @@ proptest! {
         let (begin, end) = bytes.split_at(cut.min(bytes.len()));
         let whole = Talk::new().say(CLIENT, 0, &bytes, true).exchanges();
         let parts = Talk::new().say(CLIENT, 0, begin, false).say(CLIENT, 0, end, true).exchanges();
-        let told = |exchanges: &[Exchange]| exchanges.iter().map(|it| (it.request.bytes, it.host.clone())).collect::<Vec<_>>();
-        prop_assert_eq!(told(&whole), told(&parts));
+        let rows = |exchanges: &[Exchange]| exchanges.iter().map(|it| (it.request.bytes, it.host.clone())).collect::<Vec<_>>();
+        prop_assert_eq!(rows(&whole), rows(&parts));
     }
 }

@@ -8,7 +8,7 @@ use super::filter;
 use crate::exchange::reader::Verdict;
 
 /// Longest beginning of a message that is asked for.
-pub(super) const MAX_KEPT: usize = 2048;
+pub(super) const MAX_BEGINNING: usize = 2048;
 /// Longest text of what an operation is about.
 const MAX_TEXT: usize = 255;
 /// A longer message is none: servers take much less, and send no larger entries.
@@ -96,12 +96,12 @@ pub(in crate::exchange) struct Response {
 }
 
 /// Reads the beginning of a message. `all`: no more of it will be there, so that what is missing stays unknown.
-pub(super) fn read(kept: &[u8], all: bool) -> Result<Message, Stop> {
-    let (id, operation, _) = head(kept)?;
+pub(super) fn read(beginning: &[u8], all: bool) -> Result<Message, Stop> {
+    let (id, operation, _) = head(beginning)?;
     let tag = operation.tag;
-    let cursor = Cursor::new(kept).inside(operation);
+    let cursor = Cursor::new(beginning).inside(operation);
     let says = if let Some(name) = request_name(tag) {
-        Says::Request(request(name, operation, cursor, all || kept.len() >= MAX_KEPT)?)
+        Says::Request(request(name, operation, cursor, all || beginning.len() >= MAX_BEGINNING)?)
     } else if let Some((operation, is_last)) = response_name(tag) {
         let code = match code(cursor, tag) {
             Err(Stop::More(needed)) if !all => return Err(Stop::More(needed)),
@@ -115,8 +115,8 @@ pub(super) fn read(kept: &[u8], all: bool) -> Result<Message, Stop> {
 }
 
 /// The length of a message, header included.
-pub(super) fn length(kept: &[u8]) -> Result<usize, Stop> {
-    Ok(envelope(&mut Cursor::new(kept))?.end)
+pub(super) fn length(beginning: &[u8]) -> Result<usize, Stop> {
+    Ok(envelope(&mut Cursor::new(beginning))?.end)
 }
 
 fn envelope(cursor: &mut Cursor<'_>) -> Result<Element, Stop> {
@@ -125,8 +125,8 @@ fn envelope(cursor: &mut Cursor<'_>) -> Result<Element, Stop> {
 }
 
 /// The number of a message, its operation, and what both stand in.
-fn head(kept: &[u8]) -> Result<(u32, Element, Element), Stop> {
-    let mut cursor = Cursor::new(kept);
+fn head(beginning: &[u8]) -> Result<(u32, Element, Element), Stop> {
+    let mut cursor = Cursor::new(beginning);
     let envelope = envelope(&mut cursor)?;
     let mut inside = cursor.inside(envelope);
     let id = inside.expect(INTEGER)?;
@@ -146,10 +146,10 @@ pub(super) fn sniff(prefix: &[u8], asks: bool) -> Verdict {
 fn fits(prefix: &[u8], asks: bool) -> Result<(), Stop> {
     let (_, operation, envelope) = head(prefix)?;
     let (tag, len) = (operation.tag, operation.len());
-    let known = if asks { request_name(tag).is_some() } else { response_name(tag).is_some() };
+    let has_name = if asks { request_name(tag).is_some() } else { response_name(tag).is_some() };
     let mut inside = Cursor::new(prefix).inside(operation);
     let begins = match tag {
-        _ if !known => false,
+        _ if !has_name => false,
         UNBIND => len == 0,
         ABANDON => (1..=4).contains(&len),
         DELETE => len > 0,
@@ -228,7 +228,7 @@ fn request(operation: &'static str, element: Element, cursor: Cursor<'_>, all: b
     };
     match read {
         Ok(()) => {}
-        Err(Stop::More(needed)) if !all => return Err(Stop::More(needed.min(MAX_KEPT))),
+        Err(Stop::More(needed)) if !all => return Err(Stop::More(needed.min(MAX_BEGINNING))),
         Err(_) => text.push('…'),
     }
     if element.tag != ABANDON {
@@ -275,7 +275,7 @@ fn search(mut cursor: Cursor<'_>, text: &mut String) -> Result<(), Stop> {
 /// The name of what is extended, by its OID where it has none that is known.
 fn extended(mut cursor: Cursor<'_>, text: &mut String, then: &mut Then) -> Result<(), Stop> {
     let oid = cursor.expect(NAME)?;
-    let known = match cursor.contents(oid)? {
+    let operation = match cursor.contents(oid)? {
         b"1.3.6.1.4.1.1466.20037" => START_TLS,
         b"1.3.6.1.4.1.4203.1.11.1" => "Password Modify",
         b"1.3.6.1.4.1.4203.1.11.3" => "Who am I?",
@@ -285,10 +285,10 @@ fn extended(mut cursor: Cursor<'_>, text: &mut String, then: &mut Then) -> Resul
             return Ok(());
         }
     };
-    if known == START_TLS {
+    if operation == START_TLS {
         *then = Then::Tls;
     }
-    text.push_str(known);
+    text.push_str(operation);
     Ok(())
 }
 

@@ -5,7 +5,7 @@
 //! references, and what says that they are all. After StartTLS something else is read; what is no message, as all that a
 //! SASL layer seals, is taken as turns. Non-goals: entries, controls, LDAP over UDP.
 //!
-//! Bounded: [`MAX_ASKED`] operations are remembered, and of each message its beginning; never a password.
+//! Bounded: [`MAX_WAITING`] operations are remembered, and of each message its beginning; never a password.
 
 mod ber;
 mod filter;
@@ -76,7 +76,7 @@ pub(super) fn status_text(status: u32) -> StatusText {
 }
 
 /// Operations that are remembered while they are under way.
-const MAX_ASKED: usize = 1024;
+const MAX_WAITING: usize = 1024;
 /// The number of what the server says unasked (RFC 4511 section 4.4).
 const UNSOLICITED: u32 = 0;
 
@@ -92,13 +92,13 @@ pub(super) fn response(prefix: &[u8]) -> Verdict {
 
 /// The operations of one connection.
 pub(super) struct Ldap {
-    asked: Questions<Asked>,
+    waiting: Questions<Waiting>,
     /// The response says that TLS follows.
     tls_follows: bool,
 }
 
 /// An operation that is under way.
-struct Asked {
+struct Waiting {
     then: Then,
     /// It was abandoned: what still comes is not waited for.
     over: bool,
@@ -111,7 +111,7 @@ impl framed::Message for Message {
     fn read(beginning: &[u8], all: bool, (): ()) -> Read<Self> {
         let len = message::length(beginning).ok();
         match (message::read(beginning, all), len) {
-            (Ok(message), Some(len)) => Read::Known(message, len),
+            (Ok(message), Some(len)) => Read::Parsed(message, len),
             (Err(Stop::More(wanted)), len) => Read::More { wanted, len },
             _ => Read::Wrong,
         }
@@ -120,7 +120,7 @@ impl framed::Message for Message {
 
 impl Ldap {
     pub fn new() -> Self {
-        Self { asked: Questions::new(MAX_ASKED), tls_follows: false }
+        Self { waiting: Questions::new(MAX_WAITING), tls_follows: false }
     }
 
     pub fn reader(opening: &Opening<'_>) -> Box<dyn Reader> {
@@ -129,8 +129,8 @@ impl Ldap {
 
     /// What is missing may be the answer to any of them.
     fn doubt(&self, ledger: &mut Ledger, by: Moment) {
-        for asked in self.asked.iter() {
-            ledger.may_lack(asked.number, by, false);
+        for question in self.waiting.iter() {
+            ledger.may_lack(question.number, by, false);
         }
     }
 
@@ -139,8 +139,8 @@ impl Ldap {
         let before = self.forget(id);
         let abandoned = if let Then::Abandoned(id) = request.then { Some(id) } else { None };
         let abandoned = abandoned.and_then(|id| self.of(id));
-        if let Some(asked) = abandoned.and_then(|number| self.asked.get(number)) {
-            asked.over = true;
+        if let Some(operation) = abandoned.and_then(|number| self.waiting.get(number)) {
+            operation.over = true;
         }
         for number in before.into_iter().chain(abandoned) {
             if let Some(entry) = ledger.get(number) {
@@ -158,13 +158,14 @@ impl Ldap {
             exchange.ended = if answered { None } else { span.last };
         }
         if answered {
-            self.asked.push(id, number, Asked { then: request.then, over: false });
+            self.waiting.push(id, number, Waiting { then: request.then, over: false });
         }
     }
 
     fn response(&mut self, ledger: &mut Ledger, id: u32, response: &Response, span: Span, offset: u64) {
-        let known = self.asked.of(id).next().map(|asked| (asked.number, asked.about.then, asked.about.over));
-        let (number, then) = match known {
+        let oldest = self.waiting.of(id).next();
+        let operation = oldest.map(|question| (question.number, question.about.then, question.about.over));
+        let (number, then) = match operation {
             Some((_, _, true)) => return,
             Some((number, then, false)) => (number, then),
             // Nobody saw the request, or there is none.
@@ -175,7 +176,7 @@ impl Ldap {
                     entry.exchange.method = method.map(Into::into);
                 }
                 if !response.is_last {
-                    self.asked.push(id, number, Asked { then: Then::Response, over: false });
+                    self.waiting.push(id, number, Waiting { then: Then::Response, over: false });
                 }
                 (number, Then::Response)
             }
@@ -195,13 +196,13 @@ impl Ldap {
 
     /// The exchange of the operation of that number.
     fn of(&self, id: u32) -> Option<u32> {
-        self.asked.of(id).next().map(|asked| asked.number)
+        self.waiting.of(id).next().map(|question| question.number)
     }
 
     /// The operation of that number is over; its exchange, unless it was abandoned.
     fn forget(&mut self, id: u32) -> Option<u32> {
         let number = self.of(id)?;
-        self.asked.remove(number).filter(|asked| !asked.over).map(|_| number)
+        self.waiting.remove(number).filter(|operation| !operation.over).map(|_| number)
     }
 }
 
@@ -237,6 +238,6 @@ impl Protocol for Ldap {
     }
 
     fn finish(&mut self, _ledger: &mut Ledger) {
-        self.asked.clear();
+        self.waiting.clear();
     }
 }

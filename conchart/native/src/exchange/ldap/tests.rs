@@ -62,17 +62,17 @@ fn unbind(id: u8) -> Vec<u8> {
     message(id, 0x42, &[])
 }
 
-type Told = (String, String, Option<u64>, Option<u64>, Option<u32>);
+type Row = (String, String, Option<u64>, Option<u64>, Option<u32>);
 
 /// Operation, target, frames of request and response, result code.
-fn told(exchange: &Exchange) -> Told {
+fn row_of(exchange: &Exchange) -> Row {
     let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
     let frames = [exchange.request, exchange.response].map(|span| span.last.map(|moment| moment.frame()));
     (text(exchange.method.as_deref()), text(exchange.target.as_deref()), frames[0], frames[1], exchange.status)
 }
 
-fn all(talk: Talk) -> Vec<Told> {
-    talk.exchanges().iter().map(told).collect()
+fn all(talk: Talk) -> Vec<Row> {
+    talk.exchanges().iter().map(row_of).collect()
 }
 
 fn row(
@@ -81,7 +81,7 @@ fn row(
     request: u64,
     response: impl Into<Option<u64>>,
     code: impl Into<Option<u32>>,
-) -> Told {
+) -> Row {
     (method.into(), target.into(), Some(request).filter(|&frame| frame > 0), response.into(), code.into())
 }
 
@@ -95,7 +95,7 @@ fn operations_are_exchanges() {
     let found = talk.exchanges();
     let expected =
         [row("bind", "cn=reader,dc=example", 1, 2, 0), row("search", ANNA, 3, 5, 0), row("unbind", "", 6, None, None)];
-    assert_eq!(found.iter().map(told).collect::<Vec<_>>(), expected);
+    assert_eq!(found.iter().map(row_of).collect::<Vec<_>>(), expected);
     let bytes = 2 * entry(2).len() + result(2, 0x65, 0).len();
     assert_eq!(short(found[1].response), (Some(4), Some(5), bytes as u64, true));
     assert_eq!((found[1].inferred, found[1].confidence, found[2].ended), (false, 1.0, Some(moment(6))));
@@ -164,7 +164,7 @@ fn filters_are_text() {
 }
 
 #[test]
-fn passwords_are_not_kept() {
+fn passwords_are_not_buffered() {
     let request = bind(1);
     let password = request.windows(4).position(|bytes| bytes == b"open").unwrap();
     let mut ldap = Messages::new(&opening(), Ldap::new());
@@ -173,8 +173,8 @@ fn passwords_are_not_kept() {
         let chunk = Chunk { bytes: &[*byte], cut: 0, offset: frame - 1, acked: 0, seen: moment(frame) };
         ldap.data(&mut ledger, Side::Client, chunk);
     }
-    let kept = ldap.streams.client.kept();
-    assert_eq!(kept[..], request[..password - 1]);
+    let buffered = ldap.streams.client.buffered();
+    assert_eq!(buffered[..], request[..password - 1]);
 }
 
 fn opening() -> Opening<'static> {
@@ -200,7 +200,7 @@ fn what_is_abandoned_is_over() {
         row("abandon", "", 3, None, None),
         row("bind", "cn=reader,dc=example", 5, 6, 49),
     ];
-    assert_eq!(found.iter().map(told).collect::<Vec<_>>(), expected);
+    assert_eq!(found.iter().map(row_of).collect::<Vec<_>>(), expected);
     assert_eq!(found[0].ended, Some(moment(3)));
 }
 
@@ -229,7 +229,7 @@ fn answers_without_a_request_are_exchanges_too() {
 fn a_number_that_is_used_again_ends_the_operation_before() {
     let mut talk = Talk::new().client(search(1, &by_name("Anna"))).client(bind(1)).server(result(1, 0x61, 0));
     let found = talk.settled();
-    assert_eq!((found[0].ended, told(&found[1]).4), (Some(moment(2)), Some(0)));
+    assert_eq!((found[0].ended, row_of(&found[1]).4), (Some(moment(2)), Some(0)));
 }
 
 const HELLO: &[u8] = b"\x16\x03\x01\x00\x31\x01\x00\x00\x2d\x03\x03\
@@ -242,7 +242,7 @@ fn tls_follows_start_tls() {
     // However the ClientHello is cut.
     let mut talk = talk.client(&HELLO[..3]).client(&HELLO[3..]);
     assert_eq!(talk.conversation.app(), Some("ldap"));
-    assert_eq!(talk.finish().iter().map(told).collect::<Vec<_>>(), [row("extended", "StartTLS", 1, 2, 0)]);
+    assert_eq!(talk.finish().iter().map(row_of).collect::<Vec<_>>(), [row("extended", "StartTLS", 1, 2, 0)]);
     assert!(talk.conversation.next_handshake().is_some());
 }
 
@@ -257,7 +257,7 @@ fn tls_follows_start_tls_though_its_answer_is_missing() {
     let response = result(1, 0x78, 0);
     let mut talk = Talk::new().client(start_tls()).gap(Side::Server, response.len() as u64).client(HELLO);
     let found = talk.finish();
-    assert_eq!((told(&found[0]), found[0].inferred), (row("extended", "StartTLS", 1, None, None), true));
+    assert_eq!((row_of(&found[0]), found[0].inferred), (row("extended", "StartTLS", 1, None, None), true));
     assert!(talk.conversation.next_handshake().is_some());
 }
 
@@ -267,8 +267,8 @@ fn what_a_sasl_layer_seals_is_taken_as_turns() {
     let talk = Talk::new().client(sasl_bind(1)).server(result(1, 0x61, 0)).client(sealed).server(sealed);
     assert_eq!(talk.conversation.app(), Some("ldap"));
     let found = talk.exchanges();
-    assert_eq!(told(&found[0]), row("bind", "\"\" GSSAPI", 1, 2, 0));
-    assert_eq!((told(&found[1]), found[1].inferred, found[1].protocol), (row("", "", 3, 4, None), true, "ldap"));
+    assert_eq!(row_of(&found[0]), row("bind", "\"\" GSSAPI", 1, 2, 0));
+    assert_eq!((row_of(&found[1]), found[1].inferred, found[1].protocol), (row("", "", 3, 4, None), true, "ldap"));
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn missing_bytes_inside_an_entry_cost_nothing() {
     let talk = Talk::new().client(search(1, &by_name("Anna"))).server(&big[..20]).gap(Side::Server, 12);
     let mut talk = talk.server(&big[32..]).server(&rest);
     let found = talk.settled();
-    assert_eq!((told(&found[0]), found[0].inferred), (row("search", ANNA, 1, 5, 0), false));
+    assert_eq!((row_of(&found[0]), found[0].inferred), (row("search", ANNA, 1, 5, 0), false));
     assert_eq!(found[0].response.bytes, (big.len() + rest.len()) as u64);
     assert_eq!(talk.unseen(), []);
 }
@@ -306,7 +306,7 @@ fn missing_messages_cast_doubt_and_the_next_one_that_begins_a_packet_is_read() {
     let talk = talk.server(&entry(1)[..20]).gap(Side::Server, 500).server(b"tail").server(result(2, 0x65, 0));
     let mut talk = talk.client(bind(3)).server(result(3, 0x61, 0));
     let found = talk.finish();
-    let doubts: Vec<_> = found.iter().map(|e| (told(e).3, told(e).4, e.confidence)).collect();
+    let doubts: Vec<_> = found.iter().map(|e| (row_of(e).3, row_of(e).4, e.confidence)).collect();
     assert_eq!(doubts, [(Some(2), None, 0.5), (Some(5), Some(0), 0.5), (Some(7), Some(0), 1.0)]);
     assert_eq!(talk.unseen(), [(2, 4)]);
 }
@@ -325,7 +325,7 @@ fn what_is_incomplete_goes_out_as_it_stands() {
     let mut talk = Talk::new().client(&bind(1)[..40]);
     assert_eq!(talk.conversation.earliest_open(), Some(moment(1)));
     let found = talk.exchanges();
-    assert_eq!((told(&found[0]), found[0].request.done), (row("bind", "cn=reader,dc=example", 1, None, None), false));
+    assert_eq!((row_of(&found[0]), found[0].request.done), (row("bind", "cn=reader,dc=example", 1, None, None), false));
 }
 
 #[test]
@@ -370,14 +370,14 @@ fn messages_are_told_from_other_bytes() {
 fn no_more_operations_are_remembered_than_that() {
     let mut talk = Ldap::new();
     for id in 0..3000 {
-        talk.asked.push(id, id, Asked { then: Then::Response, over: false });
-        assert!(talk.asked.iter().count() <= MAX_ASKED);
+        talk.waiting.push(id, id, Waiting { then: Then::Response, over: false });
+        assert!(talk.waiting.iter().count() <= MAX_WAITING);
     }
     let mut endless = Talk::new().client(b"\x30\x84\x0f\xff\xff\xff\x02\x01\x01\x4a\x84\x0f\xff\xff\xf0o=");
     for _ in 0..1000 {
         endless = endless.client([b'x'; 1000]);
     }
-    assert!(endless.conversation.held() <= 4 * message::MAX_KEPT);
+    assert!(endless.conversation.held() <= 4 * message::MAX_BEGINNING);
 }
 
 /// Whole conversations, one message after the other, and what is said of them.
@@ -423,15 +423,15 @@ proptest! {
         pieces in proptest::collection::vec((1_usize..200, 0_u8..8), 1..12),
         midstream: bool,
     ) {
-        let mut said = conversation();
+        let mut messages = conversation();
         for (which, at, byte) in changes {
-            let bytes = &mut said[which].1;
+            let bytes = &mut messages[which].1;
             let at = at % bytes.len();
             bytes[at] = byte;
         }
         let mut talk = Talk::on(Conversation::new(Carrier::Stream, midstream, None));
         let (mut pieces, mut sent) = (pieces.into_iter().cycle(), 0);
-        for (from, bytes) in said {
+        for (from, bytes) in messages {
             let mut rest = &bytes[..];
             while !rest.is_empty() {
                 let (size, what) = pieces.next().unwrap();

@@ -44,7 +44,7 @@ pub enum Delay {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Way {
     /// Between endpoints that have heard of each other.
-    Known,
+    Heard,
     /// From an endpoint where the client has heard nothing yet, or to one that it has left.
     Unheard,
     /// The server's first to the client's new endpoint, which only checks the path: it is short, or as long as the server
@@ -119,7 +119,7 @@ impl Default for Ledger {
             connection_ids: Vec::new(),
             delays: VecDeque::new(),
             rtt: BySide::default(),
-            way: Way::Known,
+            way: Way::Heard,
             reset: None,
             closed: None,
             datagrams: None,
@@ -171,8 +171,8 @@ impl Ledger {
     /// Lowers the confidence of every open exchange. Those of which as much was said before stay as they are.
     pub fn doubt(&mut self, confidence: f64) {
         let (before, limit) = self.doubted;
-        let known = if confidence >= limit { place(&self.open, before).unwrap_or(0) } else { 0 };
-        for entry in self.open.iter_mut().skip(known) {
+        let skipped = if confidence >= limit { place(&self.open, before).unwrap_or(0) } else { 0 };
+        for entry in self.open.iter_mut().skip(skipped) {
             entry.exchange.doubt(confidence);
         }
         self.doubted = (self.next, confidence);
@@ -313,7 +313,7 @@ impl Ledger {
         }
         // Entries that are no longer good are fewer than those that are, or the index is made anew.
         let limit = 4 * self.open.len();
-        let beginnings = self.beginnings.take().filter(|known| known.len() <= limit);
+        let beginnings = self.beginnings.take().filter(|index| index.len() <= limit);
         let mut beginnings = beginnings.unwrap_or_else(|| {
             let mut new = Box::<Beginnings>::default();
             self.open.iter().for_each(|entry| new.touch(entry.exchange.number));
@@ -409,7 +409,7 @@ mod tests {
                     _ => {
                         let limit = f64::from(at % 7) / 8.0;
                         let open = ledger.open.len();
-                        confidence.iter_mut().rev().take(open).for_each(|known: &mut f64| *known = known.min(limit));
+                        confidence.iter_mut().rev().take(open).for_each(|value: &mut f64| *value = value.min(limit));
                         ledger.doubt(limit);
                     }
                 }

@@ -106,7 +106,7 @@ impl Http3Frame {
     #[must_use]
     pub fn with_payload(self, offset: u64, bytes: u64, rest: &[u8]) -> Self {
         let whole = usize::try_from(bytes).ok().and_then(|length| rest.get(..length));
-        let text = told(self.kind, rest, whole).map(String::into_boxed_str);
+        let text = describe(self.kind, rest, whole).map(String::into_boxed_str);
         let sized = Self { offset, bytes, ..self };
         let unnamed = (sized.name() == UNKNOWN_FRAME).then(|| format!("{:#x}", sized.kind).into());
         Self { text: text.or(unnamed), ..sized }
@@ -137,7 +137,7 @@ impl Http3Frame {
 }
 
 /// What a frame says that is no content; `rest` begins with its payload, `whole` is that, where all of it is there.
-fn told(kind: u64, rest: &[u8], whole: Option<&[u8]>) -> Option<String> {
+fn describe(kind: u64, rest: &[u8], whole: Option<&[u8]>) -> Option<String> {
     match kind {
         // SETTINGS (RFC 9114 section 7.2.4).
         0x4 => {

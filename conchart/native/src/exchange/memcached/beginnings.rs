@@ -31,7 +31,7 @@ pub(in crate::exchange) fn command(prefix: &[u8]) -> Verdict {
     };
     if rest.is_empty() && !whole {
         // The name itself may still be coming.
-        let begins = |known: &&str| known.as_bytes().starts_with(name.strip_suffix(b"\r").unwrap_or(name));
+        let begins = |candidate: &&str| candidate.as_bytes().starts_with(name.strip_suffix(b"\r").unwrap_or(name));
         return if NAMES.iter().any(begins) { Verdict::More } else { Verdict::No };
     }
     let Some((name, family)) = family(name).filter(|(name, _)| NAMES.contains(name)) else {
@@ -109,7 +109,7 @@ pub(in crate::exchange) fn figures(prefix: &[u8]) -> Verdict {
 pub(in crate::exchange) fn reply(prefix: &[u8]) -> Verdict {
     match figures(prefix) {
         Verdict::No => one_of(TELLING, prefix),
-        known => known,
+        certain => certain,
     }
 }
 
@@ -126,8 +126,8 @@ fn one_of(words: &[&[u8]], prefix: &[u8]) -> Verdict {
     let first = split.next().unwrap_or_default();
     if !whole && first.len() == line.len() {
         let name = line.strip_suffix(b"\r").unwrap_or(line);
-        let mut known = words.iter().copied().chain([&b"VALUE"[..], b"VA"]);
-        return if known.any(|known| known.starts_with(name)) { Verdict::More } else { Verdict::No };
+        let mut candidates = words.iter().copied().chain([&b"VALUE"[..], b"VA"]);
+        return if candidates.any(|word| word.starts_with(name)) { Verdict::More } else { Verdict::No };
     }
     let rest: Vec<&[u8]> = split.collect();
     let fits = match (first, &rest[..]) {

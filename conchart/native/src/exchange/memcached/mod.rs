@@ -5,7 +5,7 @@
 //! the order of commands. Commands with `noreply` have none; of quiet meta commands, those that a later reply passes over.
 //! After `watch` what follows is taken as turns. Non-goals: values, the old binary protocol, datagrams.
 //!
-//! Bounded: [`MAX_ASKED`] commands wait for their reply; of a message its line is kept, and of values nothing.
+//! Bounded: [`MAX_WAITING`] commands wait for their reply; of a message its line is kept, and of values nothing.
 
 pub(super) mod beginnings;
 #[cfg(test)]
@@ -22,19 +22,19 @@ use super::protocols::{StatusText, listed};
 use super::reader::{Opening, Reader, Verdict};
 use super::statements::Statements;
 use crate::stream::{Moment, Side};
-use text::{Answer, Command, Family, Marks, Reply, Said, Word};
+use text::{Answer, Command, Family, Marks, Message, Reply, Word};
 
 pub(super) const PROTOCOL: &str = "memcached";
 
 /// Commands that are remembered until they are answered: more than clients send ahead.
-const MAX_ASKED: usize = 65_536;
+const MAX_WAITING: usize = 65_536;
 /// So many commands behind a quiet one are asked whether the reply might be theirs.
 const MAX_RIVALS: usize = 8;
 
 /// The commands of one connection.
 #[derive(Default)]
 pub(super) struct Memcached {
-    asked: VecDeque<Asked>,
+    waiting: VecDeque<Waiting>,
     /// The exchange of a reply to a command that nobody saw, of which more lines come.
     unasked: Option<u32>,
     /// Replies are missing: it is not known whose the next one is.
@@ -45,7 +45,7 @@ pub(super) struct Memcached {
 }
 
 /// A command that waits for its reply.
-struct Asked {
+struct Waiting {
     number: u32,
     family: Family,
     is_quiet: bool,
@@ -55,7 +55,7 @@ struct Asked {
     begun: bool,
 }
 
-impl Asked {
+impl Waiting {
     /// May this be the reply?
     fn fits(&self, reply: &Reply) -> bool {
         let word = reply.word;
@@ -125,10 +125,10 @@ impl Memcached {
         if command.answer == Answer::Never {
             return;
         }
-        if self.asked.len() >= MAX_ASKED {
-            self.asked.pop_front();
+        if self.waiting.len() >= MAX_WAITING {
+            self.waiting.pop_front();
         }
-        self.asked.push_back(Asked {
+        self.waiting.push_back(Waiting {
             number,
             family: command.family,
             is_quiet: command.answer == Answer::Quiet,
@@ -140,18 +140,18 @@ impl Memcached {
 
     /// Replies come in the order of commands, and only quiet commands may have none.
     fn whose(&self, reply: &Reply) -> Whose {
-        for (place, asked) in self.asked.iter().enumerate() {
-            if asked.begun {
+        for (place, waiting) in self.waiting.iter().enumerate() {
+            if waiting.begun {
                 return Whose::Command(place, true);
             }
-            if asked.fits(reply) {
-                let rivals = self.asked.range(place + 1..).take(MAX_RIVALS);
-                let told = !asked.is_quiet
-                    || asked.is_marked() && !matches!(reply.word, Word::Error(_))
+            if waiting.fits(reply) {
+                let rivals = self.waiting.range(place + 1..).take(MAX_RIVALS);
+                let is_certain = !waiting.is_quiet
+                    || waiting.is_marked() && !matches!(reply.word, Word::Error(_))
                     || !rivals.into_iter().any(|rival| rival.fits(reply));
-                return Whose::Command(place, told);
+                return Whose::Command(place, is_certain);
             }
-            if !asked.is_quiet {
+            if !waiting.is_quiet {
                 return if self.unpaired { Whose::Nobody } else { Whose::Command(place, false) };
             }
         }
@@ -169,14 +169,14 @@ impl Memcached {
             }
             (None, Whose::Command(place, certain)) => {
                 self.pass_over(ledger, place);
-                let Some(asked) = self.asked.front_mut() else {
+                let Some(waiting) = self.waiting.front_mut() else {
                     return;
                 };
-                asked.begun = true;
-                let number = asked.number;
-                self.watches |= asked.family == Family::Watch && reply.word == Word::Other;
+                waiting.begun = true;
+                let number = waiting.number;
+                self.watches |= waiting.family == Family::Watch && reply.word == Word::Other;
                 if over {
-                    self.asked.pop_front();
+                    self.waiting.pop_front();
                 }
                 (number, certain)
             }
@@ -195,7 +195,7 @@ impl Memcached {
                 exchange.doubt(GUESSED);
             }
         }
-        if over && self.unasked.take().is_none() && self.asked.is_empty() {
+        if over && self.unasked.take().is_none() && self.waiting.is_empty() {
             // Whatever was missing belongs to commands before: from here on each reply has its command.
             self.unpaired = false;
         }
@@ -203,8 +203,8 @@ impl Memcached {
 
     /// The server had nothing to say to the first `count` commands.
     fn pass_over(&mut self, ledger: &mut Ledger, count: usize) {
-        for asked in self.asked.drain(..count) {
-            if let Some(entry) = ledger.get(asked.number) {
+        for waiting in self.waiting.drain(..count) {
+            if let Some(entry) = ledger.get(waiting.number) {
                 entry.exchange.ended = entry.exchange.request.last;
             }
         }
@@ -212,7 +212,7 @@ impl Memcached {
 }
 
 impl Protocol for Memcached {
-    type Message = Said;
+    type Message = Message;
     const NAME: &'static str = PROTOCOL;
 
     fn begins(packet: &[u8], asks: bool) -> bool {
@@ -223,18 +223,18 @@ impl Protocol for Memcached {
         asks
     }
 
-    fn message(&mut self, ledger: &mut Ledger, _from: Side, Whole { message, span, offset }: Whole<Said>) {
+    fn message(&mut self, ledger: &mut Ledger, _from: Side, Whole { message, span, offset }: Whole<Message>) {
         match message {
-            Said::Command(command) => self.asks(ledger, command, span, offset),
-            Said::Reply(reply) => self.answers(ledger, &reply, span, offset),
+            Message::Command(command) => self.asks(ledger, command, span, offset),
+            Message::Reply(reply) => self.answers(ledger, &reply, span, offset),
         }
     }
 
     /// Whose reply comes next is not known where commands wait.
     fn lost(&mut self, ledger: &mut Ledger, from: Side, by: Moment) {
         if !ledger.asks(from) {
-            let waiting = self.asked.drain(..).map(|asked| asked.number);
-            for number in waiting.chain(self.unasked.take()) {
+            let numbers = self.waiting.drain(..).map(|waiting| waiting.number);
+            for number in numbers.chain(self.unasked.take()) {
                 ledger.may_lack(number, by, true);
             }
         }
@@ -246,9 +246,9 @@ impl Protocol for Memcached {
     }
 
     fn finish(&mut self, ledger: &mut Ledger) {
-        let quiet = self.asked.iter().take_while(|asked| asked.is_quiet && !asked.begun).count();
+        let quiet = self.waiting.iter().take_while(|waiting| waiting.is_quiet && !waiting.begun).count();
         self.pass_over(ledger, quiet);
-        self.asked.clear();
+        self.waiting.clear();
     }
 }
 

@@ -9,7 +9,7 @@ use crate::exchange::sniffers::{Judgement, judge};
 use crate::exchange::tests::talk::{Talk, however_tcp_cut_it, short};
 use crate::exchange::{Conversation, Exchange};
 
-fn told(exchanges: &[Exchange]) -> Vec<(Option<&str>, Option<&str>, Option<u32>)> {
+fn rows(exchanges: &[Exchange]) -> Vec<(Option<&str>, Option<&str>, Option<u32>)> {
     exchanges.iter().map(|e| (e.method.as_deref(), e.target.as_deref(), e.status)).collect()
 }
 
@@ -22,7 +22,7 @@ fn answered(exchanges: &[Exchange]) -> Vec<Option<u64>> {
 fn a_command_and_its_reply_are_an_exchange() {
     let found = Talk::new().client("set user:1 0 60 7\r\nhunter2\r\n").server("STORED\r\n");
     let found = found.client("get user:1\r\n").server("VALUE user:1 0 7\r\nhunter2\r\nEND\r\n").exchanges();
-    assert_eq!(told(&found), [(Some("set"), Some("user:1"), Some(0)), (Some("get"), Some("user:1"), Some(0))]);
+    assert_eq!(rows(&found), [(Some("set"), Some("user:1"), Some(0)), (Some("get"), Some("user:1"), Some(0))]);
     assert_eq!(short(found[0].request), (Some(1), Some(1), 28, true));
     assert_eq!(short(found[1].response), (Some(4), Some(4), 32, true));
     assert!(found.iter().all(|e| e.confidence == 1.0 && !e.inferred && e.protocol == PROTOCOL));
@@ -34,11 +34,11 @@ fn a_pipeline_is_answered_in_order_and_errors_have_their_number() {
     let talk = talk.server("VALUE b 0 2\r\n\r\n\r\n").server("END\r\nCLIENT_ERROR cannot\r\nERROR\r\n");
     let found = talk.server("SERVER_ERROR out of memory storing object\r\nNOT_FOUND\r\n").exchanges();
     let (client, other) = (|name, target| (Some(name), Some(target)), (None, None));
-    let asked = [client("get", "a"), client("incr", "a"), other, client("set", "c"), client("delete", "a")];
+    let requests = [client("get", "a"), client("incr", "a"), other, client("set", "c"), client("delete", "a")];
     let status = [0, 2, 1, 3, 0].map(Some);
     let expected: Vec<_> =
-        asked.iter().zip(status).map(|(&(method, target), status)| (method, target, status)).collect();
-    assert_eq!(told(&found), expected);
+        requests.iter().zip(status).map(|(&(method, target), status)| (method, target, status)).collect();
+    assert_eq!(rows(&found), expected);
     assert_eq!((short(found[0].response), answered(&found)[3]), ((Some(2), Some(3), 22, true), Some(4)));
     assert!(found.iter().all(|e| e.confidence == 1.0));
     for status in found.iter().filter_map(|e| e.status) {
@@ -85,7 +85,7 @@ fn meta_commands_have_a_reply_each() {
 #[test]
 fn figures_end_with_end_and_are_known_by_their_reply() {
     let found = Talk::new().client("stats\r\n").server("STAT pid 1\r\nSTAT uptime 2\r\n").server("END\r\n").exchanges();
-    assert_eq!((told(&found), short(found[0].response).1), (vec![(Some("stats"), None, Some(0))], Some(3)));
+    assert_eq!((rows(&found), short(found[0].response).1), (vec![(Some("stats"), None, Some(0))], Some(3)));
     let other = Talk::new().client("stats\r\n").server("OK 923\r\n---\r\n").exchanges();
     assert!(other.iter().all(|e| e.protocol == "unknown"));
 }
@@ -111,7 +111,7 @@ fn joined_midway_the_next_command_begins_anew() {
 fn a_reply_to_a_command_that_nobody_saw_is_no_other_commands() {
     let found = Talk::midstream().client("get k\r\n").server("STORED\r\n").server("END\r\n").exchanges();
     assert_eq!(answered(&found), [Some(3), Some(2)]);
-    assert_eq!(told(&found), [(Some("get"), Some("k"), Some(0)), (None, None, Some(0))]);
+    assert_eq!(rows(&found), [(Some("get"), Some("k"), Some(0)), (None, None, Some(0))]);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn after_missing_bytes_it_goes_on() {
     assert_eq!(found[0].confidence, GUESSED);
     let talk = Talk::new().client("set k 0 0 100\r\n").gap(Side::Client, 500).client("get m\r\n");
     let found = talk.server("STORED\r\nEND\r\n").exchanges();
-    assert_eq!(told(&found)[0], (Some("set"), Some("k"), Some(0)));
+    assert_eq!(rows(&found)[0], (Some("set"), Some("k"), Some(0)));
 }
 
 #[test]
@@ -227,10 +227,10 @@ proptest! {
 
     /// Law: whatever is said after a command, nothing panics and no byte counts twice.
     #[test]
-    fn anything_may_follow(said in proptest::collection::vec((any::<bool>(), "(get |set |mg |ms |mn|VALUE |VA |END|HD|EN|MN|ERROR|[\r\n0-9a-zA-Z -]){0,20}"), 0..40), midstream: bool) {
+    fn anything_may_follow(packets in proptest::collection::vec((any::<bool>(), "(get |set |mg |ms |mn|VALUE |VA |END|HD|EN|MN|ERROR|[\r\n0-9a-zA-Z -]){0,20}"), 0..40), midstream: bool) {
         let mut talk = Talk::on(Conversation::new(Carrier::Stream, midstream, None)).client("get k\r\n");
         let mut bytes = 7;
-        for (client, text) in said {
+        for (client, text) in packets {
             bytes += text.len() as u64;
             talk = talk.say(if client { Side::Client } else { Side::Server }, text.as_bytes(), 0);
         }

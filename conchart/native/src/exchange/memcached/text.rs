@@ -148,12 +148,12 @@ impl Reply {
 
 /// A command, or a line of a reply.
 #[derive(Debug, Eq, PartialEq)]
-pub(in crate::exchange) enum Said {
+pub(in crate::exchange) enum Message {
     Command(Command),
     Reply(Reply),
 }
 
-impl framed::Message for Said {
+impl framed::Message for Message {
     /// Is it a command?
     type Context = bool;
     const FIRST: usize = 1;
@@ -180,7 +180,7 @@ impl framed::Message for Said {
             reply(line).map(|(reply, data)| (Self::Reply(reply), data))
         };
         match read {
-            Some((said, data)) => Read::Known(said, beginning.len() + data.map_or(0, |data| data + CRLF)),
+            Some((message, data)) => Read::Parsed(message, beginning.len() + data.map_or(0, |data| data + CRLF)),
             None => Read::Wrong,
         }
     }
@@ -197,7 +197,7 @@ pub(super) fn tokens(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The kind of command that has this name.
 pub(super) fn family(name: &[u8]) -> Option<(&'static str, Family)> {
-    COMMANDS.iter().copied().find(|(known, _)| known.as_bytes() == name)
+    COMMANDS.iter().copied().find(|(method, _)| method.as_bytes() == name)
 }
 
 /// Reads a command's line, and the length of the value behind it.
@@ -214,7 +214,7 @@ fn command(line: &[u8]) -> (Command, Option<usize>) {
         Family::MetaNoop | Family::Watch | Family::Quit | Family::Silenceable | Family::Other => None,
         _ => words.next(),
     };
-    command.target = key.map(told);
+    command.target = key.map(to_text);
     let mut data = None;
     match family {
         Family::Quit => command.answer = Answer::Never,
@@ -298,7 +298,7 @@ fn reply(line: &[u8]) -> Option<(Reply, Option<usize>)> {
         for flag in words {
             match flag {
                 [b'O', opaque @ ..] => marks.opaque = Some(opaque.into()),
-                [b'k', key @ ..] => marks.key = Some(told(key)),
+                [b'k', key @ ..] => marks.key = Some(to_text(key)),
                 _ => {}
             }
         }
@@ -307,21 +307,21 @@ fn reply(line: &[u8]) -> Option<(Reply, Option<usize>)> {
 }
 
 /// A text of the capture; `…` where it is cut.
-fn told(text: &[u8]) -> Box<str> {
-    let told = String::from_utf8_lossy(text.get(..MAX_KEY).unwrap_or(text));
-    if text.len() <= MAX_KEY { told.into() } else { format!("{told}…").into() }
+fn to_text(text: &[u8]) -> Box<str> {
+    let beginning = String::from_utf8_lossy(text.get(..MAX_KEY).unwrap_or(text));
+    if text.len() <= MAX_KEY { beginning.into() } else { format!("{beginning}…").into() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::framed::Message;
+    use crate::exchange::framed::Message as _;
 
     /// What is read where as many bytes are there as are asked for.
-    fn read(bytes: &[u8], asks: bool) -> Read<Said> {
-        let mut had = Said::FIRST;
+    fn read(bytes: &[u8], asks: bool) -> Read<Message> {
+        let mut had = Message::FIRST;
         loop {
-            match Said::read(bytes.get(..had).unwrap_or(bytes), false, asks) {
+            match Message::read(bytes.get(..had).unwrap_or(bytes), false, asks) {
                 Read::More { wanted, .. } if wanted <= bytes.len() => {
                     assert!(wanted > had);
                     had = wanted;
@@ -353,9 +353,11 @@ mod tests {
             ("a secret\r\n", None, None, Answer::Always, 10),
             ("\r\n", None, None, Answer::Always, 2),
         ] {
-            let Read::Known(Said::Command(command), used) = read(line.as_bytes(), true) else { unreachable!("{line}") };
-            let told = (command.method, command.target.as_deref(), command.answer, used);
-            assert_eq!(told, (method, target, answer, len), "{line}");
+            let Read::Parsed(Message::Command(command), used) = read(line.as_bytes(), true) else {
+                unreachable!("{line}")
+            };
+            let row = (command.method, command.target.as_deref(), command.answer, used);
+            assert_eq!(row, (method, target, answer, len), "{line}");
         }
     }
 
@@ -374,7 +376,9 @@ mod tests {
             ("ERROR: shutdown not enabled\r\n", Word::Error(1), 29),
             ("OK\r\n", Word::Other, 4),
         ] {
-            let Read::Known(Said::Reply(reply), used) = read(line.as_bytes(), false) else { unreachable!("{line}") };
+            let Read::Parsed(Message::Reply(reply), used) = read(line.as_bytes(), false) else {
+                unreachable!("{line}")
+            };
             assert_eq!((reply.word, used), (word, len), "{line}");
         }
     }
@@ -394,6 +398,6 @@ mod tests {
             assert_eq!(read(bytes, asks), Read::Wrong, "{}", bytes.get(..20).unwrap_or(bytes).escape_ascii());
         }
         let keys = [&b"get"[..], &b" key".repeat(3000), b"\r\n"].concat();
-        assert!(matches!(read(&keys, true), Read::Known(_, 12_005)));
+        assert!(matches!(read(&keys, true), Read::Parsed(_, 12_005)));
     }
 }

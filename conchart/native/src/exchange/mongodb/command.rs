@@ -162,13 +162,13 @@ fn of_writes(method: &str) -> &'static [u8] {
 
 /// `shop.items`; as much of it as is known.
 pub(super) fn namespace(database: Option<&[u8]>, collection: Option<&[u8]>) -> Option<String> {
-    let told = match (database, collection) {
+    let whole = match (database, collection) {
         (Some(database), Some(collection)) => [database, b".", collection].concat(),
-        (known, None) | (None, known) => known?.to_vec(),
+        (part, None) | (None, part) => part?.to_vec(),
     };
-    let cut = told.get(..MAX_NAMESPACE).unwrap_or(&told);
+    let cut = whole.get(..MAX_NAMESPACE).unwrap_or(&whole);
     let text = String::from_utf8_lossy(cut).into_owned();
-    Some(if cut.len() < told.len() { text + "…" } else { text })
+    Some(if cut.len() < whole.len() { text + "…" } else { text })
 }
 
 /// Names of the fields that a command asks for.

@@ -2,7 +2,7 @@
 //!
 //! In: the beginning of a message. Out: [`Message`], or how much more of it is needed. Sources: the manual's "MongoDB
 //! Wire Protocol"; the specification of `OP_MSG` and that of wire compression, which drivers follow. Non-goals: what is
-//! compressed, the checksum. Bounded: [`MAX_ASKED`] bytes of a request are looked at, [`MAX_TOLD`] of a reply.
+//! compressed, the checksum. Bounded: [`MAX_REQUEST`] bytes of a request are looked at, [`MAX_REPLY`] of a reply.
 
 use super::bson::{self, Element, Elements};
 use super::command::{Command, namespace};
@@ -13,9 +13,9 @@ pub(super) const HEADER: usize = 16;
 /// Servers take no longer message (`maxMessageSizeBytes`).
 const MAX_MESSAGE: usize = 48_000_000;
 /// So much of a request is looked at: the filter may be long, and drivers write the database behind it.
-pub(super) const MAX_ASKED: usize = 16_384;
+pub(super) const MAX_REQUEST: usize = 16_384;
 /// So much of a reply is looked at: errors are short.
-const MAX_TOLD: usize = 4096;
+const MAX_REPLY: usize = 4096;
 
 const OP_REPLY: i32 = 1;
 const OP_UPDATE: i32 = 2001;
@@ -123,7 +123,7 @@ impl framed::Message for Message {
         let Some(header) = Header::read(beginning) else {
             return Read::Wrong;
         };
-        let wanted = header.len.min(if asks { MAX_ASKED } else { MAX_TOLD });
+        let wanted = header.len.min(if asks { MAX_REQUEST } else { MAX_REPLY });
         if beginning.len() < wanted && !all {
             return Read::More { wanted, len: Some(header.len) };
         }
@@ -134,7 +134,7 @@ impl framed::Message for Message {
         } else {
             Says::Reply(reply(header.code, body).unwrap_or_default())
         };
-        Read::Known(Self { id: header.id, response_to: header.response_to, says }, header.len)
+        Read::Parsed(Self { id: header.id, response_to: header.response_to, says }, header.len)
     }
 }
 
@@ -277,8 +277,8 @@ fn reply(code: i32, mut body: Bytes<'_>) -> Option<Reply> {
         OP_COMMAND_REPLY => {
             // What a wire version later is called metadata and reply, servers send the other way round.
             let first = body.take(bson::length(body.0)?);
-            let told = Elements::of(first).named(b"ok").is_some();
-            Some(outcome(if told { first } else { body.0 }))
+            let has_ok = Elements::of(first).named(b"ok").is_some();
+            Some(outcome(if has_ok { first } else { body.0 }))
         }
         _ => None,
     }
@@ -393,9 +393,9 @@ fn is_compressed(body: &[u8], room: usize, asks: bool) -> Option<bool> {
     let mut bytes = Bytes(body);
     let (original, len) = (bytes.word()?.cast_signed(), bytes.word()?);
     let &way = bytes.take(1).first()?;
-    let known = name(original).is_some() && original != OP_COMPRESSED && (original == OP_REPLY) <= !asks;
+    let fits = name(original).is_some() && original != OP_COMPRESSED && (original == OP_REPLY) <= !asks;
     let len = usize::try_from(len).unwrap_or(usize::MAX);
-    Some(known && len <= MAX_MESSAGE && way <= 3 && room >= 9)
+    Some(fits && len <= MAX_MESSAGE && way <= 3 && room >= 9)
 }
 
 /// Flags, a cursor, and how many documents there are.

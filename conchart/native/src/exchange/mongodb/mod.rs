@@ -7,8 +7,8 @@
 //! response, those of a `hello` that watches are exchanges without a request. Of what is compressed, the header is read.
 //! Non-goals: values of documents, what is compressed.
 //!
-//! Bounded: [`MAX_ASKED`] commands wait for their reply, [`MAX_TAILED`] cursors are remembered, and of each message its
-//! beginning is kept.
+//! Bounded: [`MAX_WAITING`] commands wait for their reply, [`MAX_TAILED`] cursors are remembered, and of each message
+//! its beginning is kept.
 
 mod bson;
 mod command;
@@ -94,7 +94,7 @@ pub(super) fn status_text(status: u32) -> StatusText {
 }
 
 /// Commands that are remembered while they are under way.
-const MAX_ASKED: usize = 1024;
+const MAX_WAITING: usize = 1024;
 /// Cursors whose next batch comes when something happens.
 const MAX_TAILED: usize = 64;
 
@@ -115,7 +115,7 @@ pub(super) fn reply(prefix: &[u8]) -> Verdict {
 
 /// The commands of one connection.
 pub(super) struct MongoDb {
-    asked: Questions<Asked>,
+    waiting: Questions<Waiting>,
     /// Replies that come unasked.
     unasked: Option<Unasked>,
     tailed: VecDeque<i64>,
@@ -123,7 +123,7 @@ pub(super) struct MongoDb {
 }
 
 /// A command that waits for its reply.
-struct Asked {
+struct Waiting {
     method: Option<Box<str>>,
     awaits_event: bool,
     tails: bool,
@@ -143,7 +143,7 @@ struct Unasked {
 impl MongoDb {
     pub fn reader(opening: &Opening<'_>) -> Box<dyn Reader> {
         let protocol = Self {
-            asked: Questions::new(MAX_ASKED),
+            waiting: Questions::new(MAX_WAITING),
             unasked: None,
             tailed: VecDeque::new(),
             statements: opening.statements,
@@ -167,16 +167,16 @@ impl MongoDb {
         }
         if !request.is_silent {
             let (tails, gives_documents) = (command.tails, command.gives_documents);
-            self.asked.push(id, number, Asked { method: command.method, awaits_event, tails, gives_documents });
+            self.waiting.push(id, number, Waiting { method: command.method, awaits_event, tails, gives_documents });
         }
     }
 
     fn give_up(&mut self, ledger: &mut Ledger, id: u32, span: Span) {
-        let before = self.asked.of(id).next().map(|asked| asked.number);
+        let before = self.waiting.of(id).next().map(|question| question.number);
         let Some(before) = before else {
             return;
         };
-        self.asked.remove(before);
+        self.waiting.remove(before);
         if let Some(entry) = ledger.get(before) {
             entry.exchange.ended = span.last;
         }
@@ -188,14 +188,14 @@ impl MongoDb {
             let number = unasked.number.unwrap_or_else(|| ledger.open(PROTOCOL, offset));
             (number, unasked.method, unasked.number.is_none(), unasked.request)
         } else {
-            let known = self.asked.of(response_to).next().map(|asked| asked.number);
-            match known.and_then(|number| Some((number, self.asked.remove(number)?))) {
-                Some((number, asked)) => {
-                    self.tails(&reply, &asked);
-                    if asked.gives_documents && !reply.is_failure {
+            let oldest = self.waiting.of(response_to).next().map(|question| question.number);
+            match oldest.and_then(|number| Some((number, self.waiting.remove(number)?))) {
+                Some((number, command)) => {
+                    self.tails(&reply, &command);
+                    if command.gives_documents && !reply.is_failure {
                         reply.status = reply.status.map(|_| 0);
                     }
-                    (number, asked.method, asked.awaits_event, response_to)
+                    (number, command.method, command.awaits_event, response_to)
                 }
                 // Nobody saw the request.
                 None => (ledger.open(PROTOCOL, offset), None, false, response_to),
@@ -219,8 +219,8 @@ impl MongoDb {
     }
 
     /// Remembers a cursor whose next batch comes when something happens.
-    fn tails(&mut self, reply: &Reply, asked: &Asked) {
-        if let Some(cursor) = reply.cursor.filter(|_| asked.tails) {
+    fn tails(&mut self, reply: &Reply, command: &Waiting) {
+        if let Some(cursor) = reply.cursor.filter(|_| command.tails) {
             if self.tailed.len() >= MAX_TAILED {
                 self.tailed.pop_front();
             }
@@ -254,12 +254,12 @@ impl Protocol for MongoDb {
             return;
         }
         let going_on = self.unasked.take().and_then(|unasked| unasked.number);
-        for number in self.asked.iter().map(|asked| asked.number).chain(going_on) {
+        for number in self.waiting.iter().map(|question| question.number).chain(going_on) {
             ledger.may_lack(number, by, false);
         }
     }
 
     fn finish(&mut self, _ledger: &mut Ledger) {
-        self.asked.clear();
+        self.waiting.clear();
     }
 }

@@ -64,16 +64,16 @@ fn sequence(name: &str, documents: &[Vec<u8>]) -> Vec<u8> {
     [&[1][..], &(contents.len() as i32 + 4).to_le_bytes(), &contents].concat()
 }
 
-fn asked(id: u32, elements: &[Vec<u8>]) -> Vec<u8> {
+fn shop_command(id: u32, elements: &[Vec<u8>]) -> Vec<u8> {
     msg(0, id, 0, &body(&[elements, &[text("$db", "shop")]].concat()))
 }
 
 fn find(id: u32, filter: &[Vec<u8>]) -> Vec<u8> {
-    asked(id, &[text("find", "items"), inner("filter", filter)])
+    shop_command(id, &[text("find", "items"), inner("filter", filter)])
 }
 
 fn get_more(id: u32, cursor: i64) -> Vec<u8> {
-    asked(id, &[long("getMore", cursor), text("collection", "items")])
+    shop_command(id, &[long("getMore", cursor), text("collection", "items")])
 }
 
 fn done(response_to: u32) -> Vec<u8> {
@@ -90,14 +90,14 @@ fn failed(response_to: u32, code: i32) -> Vec<u8> {
     msg(0, 77, response_to, &body(&elements))
 }
 
-type Told = (Option<String>, Option<String>, Option<u32>);
+type Row = (Option<String>, Option<String>, Option<u32>);
 
-fn told(exchanges: &[Exchange]) -> Vec<Told> {
+fn rows(exchanges: &[Exchange]) -> Vec<Row> {
     let text = |text: Option<&str>| text.map(Into::into);
     exchanges.iter().map(|e| (text(e.method.as_deref()), text(e.target.as_deref()), e.status)).collect()
 }
 
-fn row(method: &str, target: &str, status: impl Into<Option<u32>>) -> Told {
+fn row(method: &str, target: &str, status: impl Into<Option<u32>>) -> Row {
     (
         Some(method).filter(|text| !text.is_empty()).map(Into::into),
         Some(target).filter(|text| !text.is_empty()).map(Into::into),
@@ -116,8 +116,9 @@ fn commands_are_exchanges_and_replies_come_in_any_order() {
     let talk = talk.server(failed(9, 11600)).server([batch(70, 7, 0, 0), done(8)].concat());
     assert_eq!(talk.conversation.app(), Some(PROTOCOL));
     let found = talk.exchanges();
-    let rows = [row("find", "shop.items {sku}", 0), row("find", "shop.items", 0), row("find", "shop.items {n}", 11600)];
-    assert_eq!(told(&found), rows);
+    let expected =
+        [row("find", "shop.items {sku}", 0), row("find", "shop.items", 0), row("find", "shop.items {n}", 11600)];
+    assert_eq!(rows(&found), expected);
     assert_eq!(answered(&found), [Some(4), Some(4), Some(3)]);
     assert!(found.iter().all(|e| e.response.done && !e.inferred && e.confidence == 1.0));
 }
@@ -125,7 +126,7 @@ fn commands_are_exchanges_and_replies_come_in_any_order() {
 #[test]
 fn the_shell_counts_from_zero() {
     let found = Talk::new().client(find(0, &[])).server(done(0)).client(find(1, &[])).server(done(1)).exchanges();
-    assert_eq!((told(&found), answered(&found)), (vec![row("find", "shop.items", 0); 2], vec![Some(2), Some(4)]));
+    assert_eq!((rows(&found), answered(&found)), (vec![row("find", "shop.items", 0); 2], vec![Some(2), Some(4)]));
 }
 
 #[test]
@@ -169,15 +170,15 @@ fn names_of_fields_are_told_and_no_value() {
     ] {
         let elements = [&elements[..], &[text("$db", "shop")]].concat();
         let found = Talk::new().client(msg(0, 5, 0, &[body(&elements), sections].concat())).server(done(5)).exchanges();
-        assert_eq!(told(&found), [row(method, target, 0)]);
+        assert_eq!(rows(&found), [row(method, target, 0)]);
         assert!(!format!("{found:?}").contains("hunter2"));
     }
 }
 
 #[test]
 fn what_is_no_name_of_a_command_is_not_told() {
-    let found = Talk::new().client(asked(1, &[number("hunter 2", 1)])).server(done(1)).exchanges();
-    assert_eq!(told(&found), [row("OP_MSG", "", 0)]);
+    let found = Talk::new().client(shop_command(1, &[number("hunter 2", 1)])).server(done(1)).exchanges();
+    assert_eq!(rows(&found), [row("OP_MSG", "", 0)]);
 }
 
 #[test]
@@ -186,12 +187,12 @@ fn a_sequence_may_come_first_and_be_longer_than_what_is_looked_at() {
     for (documents, target) in [(2, "shop.items"), (2000, "")] {
         let documents = vec![document(&[text("sku", "hunter2")]); documents];
         let found = Talk::new().client(msg(0, 1, 0, &[sequence("documents", &documents), insert.clone()].concat()));
-        assert_eq!(told(&found.server(done(1)).exchanges()), [row("insert", target, 0)]);
+        assert_eq!(rows(&found.server(done(1)).exchanges()), [row("insert", target, 0)]);
     }
     // A filter that is too long hides the database, which drivers write behind it.
     let list: Vec<_> = (0..2000).map(|_| text("", "hunter2")).collect();
     let found = Talk::new().client(find(1, &[inner("sku", &[element(4, "$in", document(&list))])])).server(done(1));
-    assert_eq!(told(&found.exchanges()), [row("find", "items {sku.$in}", 0)]);
+    assert_eq!(rows(&found.exchanges()), [row("find", "items {sku.$in}", 0)]);
 }
 
 #[test]
@@ -236,7 +237,7 @@ fn nobody_answers_what_has_more_to_come() {
     ];
     let found = Talk::new().client([&old.concat()[..], &find(5, &[])].concat()).server(done(5)).exchanges();
     assert_eq!(
-        told(&found),
+        rows(&found),
         [row("OP_INSERT", "shop.items", None), row("OP_DELETE", "shop.items", None), row("find", "shop.items", 0)]
     );
     assert!(found[..2].iter().all(|e| e.ended == Some(moment(1))));
@@ -253,7 +254,7 @@ fn an_exhaust_cursor_is_one_response() {
     ));
     let talk = talk.server(batch(50, 5, 2, 9)).server(batch(51, 50, 2, 9)).server(batch(52, 51, 0, 0));
     let found = talk.client(find(6, &[])).server(done(6)).exchanges();
-    assert_eq!(told(&found), [row("getMore", "shop.items", 0), row("find", "shop.items", 0)]);
+    assert_eq!(rows(&found), [row("getMore", "shop.items", 0), row("find", "shop.items", 0)]);
     let bytes = 3 * batch(50, 5, 2, 9).len() as u64;
     assert_eq!(short(found[0].response), (Some(2), Some(4), bytes, true));
 }
@@ -273,16 +274,16 @@ fn what_waits_for_an_event_waits_for_nobody() {
     assert!(found.iter().all(|e| e.method.as_deref() == Some("hello")));
 
     // A cursor that is tailed, with a limit and without, and one that is not.
-    let tail = asked(1, &[text("find", "items"), element(8, "tailable", [1]), element(8, "awaitData", [1])]);
+    let tail = shop_command(1, &[text("find", "items"), element(8, "tailable", [1]), element(8, "awaitData", [1])]);
     let changes =
-        asked(1, &[text("aggregate", "items"), array("pipeline", &[document(&[inner("$changeStream", &[])])])]);
+        shop_command(1, &[text("aggregate", "items"), array("pipeline", &[document(&[inner("$changeStream", &[])])])]);
     for (query, awaits) in [(tail, true), (changes, true), (find(1, &[]), false)] {
         let talk =
             Talk::new().client(query).server(batch(9, 1, 0, 44)).client(get_more(2, 44)).server(batch(10, 2, 0, 44));
         let found = talk.client(get_more(3, 45)).server(done(3)).exchanges();
         assert_eq!(found.iter().map(|e| e.awaits_event).collect::<Vec<_>>(), [false, awaits, false]);
     }
-    let limited = asked(3, &[long("getMore", 4), text("collection", "items"), number("maxTimeMS", 500)]);
+    let limited = shop_command(3, &[long("getMore", 4), text("collection", "items"), number("maxTimeMS", 500)]);
     assert!(Talk::new().client(limited).server(done(3)).exchanges()[0].awaits_event);
 }
 
@@ -315,7 +316,7 @@ fn old_drivers_are_understood() {
     let error = document(&[text("$err", "hunter2"), number("code", 17287)]);
     let found = talk.client(op_query(5, "shop.items", 0, &[])).server(op_reply(5, 2, 0, &[error])).exchanges();
     assert_eq!(
-        told(&found),
+        rows(&found),
         [
             row("isMaster", "admin", 0),
             row("count", "shop.items", 13),
@@ -330,7 +331,7 @@ fn old_drivers_are_understood() {
         message(2010, 7, 0, &[b"shop\0find\0", &document(&[])[..], &document(&[text("find", "items")])].concat());
     let reply = message(2011, 70, 7, &[document(&[double("ok", 0.0), number("code", 9)]), document(&[])].concat());
     let found = Talk::new().client(command).server(reply).exchanges();
-    assert_eq!(told(&found), [row("find", "shop.items", 9)]);
+    assert_eq!(rows(&found), [row("find", "shop.items", 9)]);
 }
 
 #[test]
@@ -339,14 +340,14 @@ fn of_what_is_compressed_the_header_is_read() {
         |id, to| message(2012, id, to, &[&2013_u32.to_le_bytes()[..], &[100, 0, 0, 0, 2], &[0xda; 40]].concat());
     let talk = Talk::new().client([sealed(1, 0), sealed(2, 0)].concat()).server(sealed(50, 2)).server(sealed(51, 1));
     let found = talk.exchanges();
-    assert_eq!((told(&found), answered(&found)), (vec![row("OP_MSG", "", None); 2], vec![Some(3), Some(2)]));
+    assert_eq!((rows(&found), answered(&found)), (vec![row("OP_MSG", "", None); 2], vec![Some(3), Some(2)]));
 }
 
 #[test]
 fn a_checksum_changes_nothing() {
     let sections = [body(&[text("find", "items"), text("$db", "shop")]), vec![0, 9, 0, 0]].concat();
     let found = Talk::new().client(msg(1, 1, 0, &sections)).server(done(1)).exchanges();
-    assert_eq!(told(&found), [row("find", "shop.items", 0)]);
+    assert_eq!(rows(&found), [row("find", "shop.items", 0)]);
 }
 
 #[test]
@@ -381,8 +382,8 @@ fn missing_bytes_cost_only_what_they_may_hide() {
 #[test]
 fn a_message_of_260_or_261_bytes_is_not_socks() {
     for len in [260, 261, 516] {
-        let empty = asked(0, &[number("hello", 1), text("x", "")]).len();
-        let hello = asked(0, &[number("hello", 1), text("x", &"y".repeat(len - empty))]);
+        let empty = shop_command(0, &[number("hello", 1), text("x", "")]).len();
+        let hello = shop_command(0, &[number("hello", 1), text("x", &"y".repeat(len - empty))]);
         assert_eq!(hello.len(), len);
         assert_eq!(Talk::new().client(hello).conversation.app(), Some(PROTOCOL));
     }
@@ -403,7 +404,7 @@ fn every_prefix_of_a_beginning_is_too_short_or_tells_the_same() {
 
 /// Whatever a client and a server say to each other.
 fn conversations() -> impl Strategy<Value = Vec<(Side, Vec<u8>)>> {
-    let said = prop_oneof![
+    let packet = prop_oneof![
         (0..6u32).prop_map(|id| (Side::Client, find(id, &[text("sku", "a")]))),
         (0..6u32).prop_map(|id| (Side::Client, get_more(id, 44))),
         (0..6u32).prop_map(|id| (Side::Client, op_query(id, "shop.$cmd", 0, &[number("isMaster", 1)]))),
@@ -413,13 +414,13 @@ fn conversations() -> impl Strategy<Value = Vec<(Side, Vec<u8>)>> {
         (0..6u32).prop_map(|to| (Side::Server, op_reply(to, 0, 0, &[document(&[double("ok", 1.0)])]))),
     ];
     let first = Just((Side::Client, op_query(0, "admin.$cmd", 0, &[number("isMaster", 1)])));
-    (first, prop::collection::vec(said, 0..30)).prop_map(|(first, rest)| [vec![first], rest].concat())
+    (first, prop::collection::vec(packet, 0..30)).prop_map(|(first, rest)| [vec![first], rest].concat())
 }
 
 proptest! {
     #[test]
-    fn how_tcp_cuts_the_streams_changes_nothing(said in conversations(), sizes in prop::collection::vec(1..90usize, 1..20)) {
-        let found = however_tcp_cut_it(&said, &sizes);
+    fn how_tcp_cuts_the_streams_changes_nothing(messages in conversations(), sizes in prop::collection::vec(1..90usize, 1..20)) {
+        let found = however_tcp_cut_it(&messages, &sizes);
         prop_assert!(found.iter().all(|e| e.protocol == PROTOCOL));
     }
 

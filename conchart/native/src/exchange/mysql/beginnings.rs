@@ -45,8 +45,8 @@ pub(super) fn goes_on(prefix: &[u8], asks: bool) -> Verdict {
         let after = rest.get(HEAD + len..);
         let fits = match len {
             0 => Some(false),
-            _ if asks => looks_asked(head[3], body, len),
-            _ => looks_answered(head[3], body, len, after),
+            _ if asks => looks_like_command(head[3], body, len),
+            _ => looks_like_answer(head[3], body, len, after),
         };
         match (fits, after) {
             (Some(false), _) => return Verdict::No,
@@ -102,7 +102,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// `None`: too little of it is there.
-fn looks_asked(sequence: u8, body: &[u8], len: usize) -> Option<bool> {
+fn looks_like_command(sequence: u8, body: &[u8], len: usize) -> Option<bool> {
     if sequence != 0 {
         return Some(false);
     }
@@ -116,9 +116,9 @@ fn looks_asked(sequence: u8, body: &[u8], len: usize) -> Option<bool> {
                 return None;
             }
             let word = statement.trim_ascii_start();
-            WORDS.iter().any(|known| {
-                let (first, then) = word.split_at_checked(known.len()).unwrap_or((word, &[]));
-                first.eq_ignore_ascii_case(known.as_bytes()) && then.first().is_none_or(|next| *next <= b';')
+            WORDS.iter().any(|keyword| {
+                let (first, then) = word.split_at_checked(keyword.len()).unwrap_or((word, &[]));
+                first.eq_ignore_ascii_case(keyword.as_bytes()) && then.first().is_none_or(|next| *next <= b';')
             })
         }
         0x02 if (2..=65).contains(&len) => rest.iter().all(|byte| byte.is_ascii_graphic()),
@@ -130,15 +130,15 @@ fn looks_asked(sequence: u8, body: &[u8], len: usize) -> Option<bool> {
 }
 
 /// `None`: too little of it is there. `after`: what follows the packet.
-fn looks_answered(sequence: u8, body: &[u8], len: usize, after: Option<&[u8]>) -> Option<bool> {
+fn looks_like_answer(sequence: u8, body: &[u8], len: usize, after: Option<&[u8]>) -> Option<bool> {
     let packet = Packet::of(body, len);
     let first = packet.first()?;
     let ends = |longest| if len > longest { Some(false) } else { after.map(<[u8]>::is_empty) };
     Some(match first {
         _ if sequence == 0 => false,
         0xff if len > 9 => {
-            let known = (3..=19).contains(body.get(2)?) && *body.get(3)? == b'#';
-            known && body.get(4..9)?.iter().all(u8::is_ascii_alphanumeric)
+            let has_sqlstate = (3..=19).contains(body.get(2)?) && *body.get(3)? == b'#';
+            has_sqlstate && body.get(4..9)?.iter().all(u8::is_ascii_alphanumeric)
         }
         0xfe if len == 5 => sequence > 2 && *body.get(4)? < 0x80 && ends(5)?,
         0xfe if len >= 7 => sequence > 2 && packet.had > 6 && packet.flags_of_ok() & 0x8002 == 2 && ends(60)?,

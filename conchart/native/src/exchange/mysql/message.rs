@@ -5,7 +5,7 @@
 //! Nothing is kept here.
 
 use crate::exchange::framed::{self, LengthField, Read};
-use crate::exchange::sql::{self, Asked, Dialect};
+use crate::exchange::sql::{self, Dialect, TracedStatement};
 use crate::exchange::statements::{Statement, Statements};
 
 /// Bytes of a statement that are looked at.
@@ -98,8 +98,8 @@ pub(in crate::exchange) struct Message {
 
 #[derive(Debug, Eq, PartialEq)]
 pub(in crate::exchange) enum Command {
-    Query(Asked),
-    Prepare(Asked),
+    Query(TracedStatement),
+    Prepare(TracedStatement),
     Execute(u32),
     Fetch(u32),
     LongData(u32),
@@ -184,8 +184,8 @@ impl framed::Message for Message {
             Next::Greeting => greeting(body, payload),
             Next::Server => Some(Says::Answer(Packet::of(body, payload))),
         };
-        let known = |says| Read::Known(Self { says, goes_on: payload == FULL }, len);
-        says.map_or(Read::Wrong, known)
+        let message = |says| Read::Parsed(Self { says, goes_on: payload == FULL }, len);
+        says.map_or(Read::Wrong, message)
     }
 }
 
@@ -229,7 +229,7 @@ fn database_of_login(rest: &[u8], capabilities: u32) -> Option<Box<str>> {
     } else {
         after_password(rest, capabilities)?
     };
-    Some(told(text(rest)?.0)).filter(|name| !name.is_empty())
+    Some(to_text(text(rest)?.0)).filter(|name| !name.is_empty())
 }
 
 fn after_password(rest: &[u8], capabilities: u32) -> Option<&[u8]> {
@@ -241,19 +241,19 @@ fn after_password(rest: &[u8], capabilities: u32) -> Option<&[u8]> {
     }
 }
 
-fn command(body: &[u8], len: usize, attributes: bool, dialect: Dialect, told_of: Statements) -> Option<Says> {
+fn command(body: &[u8], len: usize, attributes: bool, dialect: Dialect, detail: Statements) -> Option<Says> {
     let (kind, rest) = body.split_first()?;
     let cut = body.len() < len;
     let statement = || rest.first_chunk().map(|number| u32::from_le_bytes(*number));
     Some(Says::Command(match kind {
         0x01 => Command::Quit,
-        0x02 => Command::InitDatabase(told(rest)),
+        0x02 => Command::InitDatabase(to_text(rest)),
         0x03 => Command::Query(match after_attributes(rest, attributes) {
-            Some(text) => sql::read(text, cut, dialect, told_of),
+            Some(text) => sql::read(text, cut, dialect, detail),
             // Too long to be looked at.
-            None => Asked { statement: Statement::named(told_of.name(Some("…".into()))), traceparent: None },
+            None => TracedStatement { statement: Statement::named(detail.name(Some("…".into()))), traceparent: None },
         }),
-        0x04 => Command::FieldList(told(text(rest).map_or(rest, |(name, _)| name))),
+        0x04 => Command::FieldList(to_text(text(rest).map_or(rest, |(name, _)| name))),
         0x05 => Command::Other("Create DB"),
         0x06 => Command::Other("Drop DB"),
         0x07 => Command::Other("Refresh"),
@@ -266,7 +266,7 @@ fn command(body: &[u8], len: usize, attributes: bool, dialect: Dialect, told_of:
         0x11 => Command::ChangeUser { database: database_of_change(rest) },
         0x12 | 0x1e => Command::BinlogDump,
         0x15 => Command::Other("Register Slave"),
-        0x16 => Command::Prepare(sql::read(rest, cut, dialect, told_of)),
+        0x16 => Command::Prepare(sql::read(rest, cut, dialect, detail)),
         0x17 | 0xfa => Command::Execute(statement()?),
         0x18 => Command::LongData(statement()?),
         0x19 => Command::CloseStatement(statement()?),
@@ -281,7 +281,7 @@ fn command(body: &[u8], len: usize, attributes: bool, dialect: Dialect, told_of:
 /// Every client that can change its user sends the length of its password in one byte.
 fn database_of_change(rest: &[u8]) -> Option<Box<str>> {
     let rest = after_password(text(rest)?.1, capability::SECURE_CONNECTION)?;
-    Some(told(text(rest)?.0)).filter(|name| !name.is_empty())
+    Some(to_text(text(rest)?.0)).filter(|name| !name.is_empty())
 }
 
 /// The statement behind its attributes, which are parameters with a name (`CLIENT_QUERY_ATTRIBUTES`).
@@ -333,7 +333,7 @@ fn greeting(body: &[u8], len: usize) -> Option<Says> {
     let rest = rest.get(13..).unwrap_or_default();
     let half = |at: usize| rest.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |two| u16::from_le_bytes(*two));
     let capabilities = u32::from(half(0)) | u32::from(half(5)) << 16;
-    Some(Says::Greeting { capabilities, version: told(version) })
+    Some(Says::Greeting { capabilities, version: to_text(version) })
 }
 
 impl Packet {
@@ -430,7 +430,7 @@ fn text(body: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Names have 64 characters at most.
-fn told(name: &[u8]) -> Box<str> {
+fn to_text(name: &[u8]) -> Box<str> {
     String::from_utf8_lossy(name.get(..255).unwrap_or(name)).into()
 }
 

@@ -23,7 +23,7 @@ use super::messages::{Messages, Next, Protocol};
 use super::protocols::StatusText;
 use super::provenance::Provenance;
 use super::reader::{Opening, Reader, Start, Verdict};
-use super::sql::Asked;
+use super::sql::TracedStatement;
 use super::statements::{Statement, Statements};
 use crate::stream::{BySide, Moment, Side};
 use message::{Answer, Command, Message, Packet, Says, capability, flag};
@@ -82,7 +82,7 @@ pub(super) struct MySql {
     waiting: VecDeque<Waiting>,
     statements: BTreeMap<u32, Statement>,
     latest: Option<Statement>,
-    told: Statements,
+    detail: Statements,
 }
 
 /// How far the beginning of a connection is.
@@ -138,18 +138,18 @@ impl MySql {
         let opening = Opening { start: Start::Beginning, ..*opening };
         Box::new(Messages::new(
             &opening,
-            Self { begins: Begins::Greeting, told: opening.statements, ..Self::default() },
+            Self { begins: Begins::Greeting, detail: opening.statements, ..Self::default() },
         ))
     }
 
     /// Inside TLS, where what came before was said outside.
     pub fn sealed(opening: &Opening<'_>) -> Box<dyn Reader> {
-        Box::new(Messages::new(opening, Self { begins: Begins::Login, told: opening.statements, ..Self::default() }))
+        Box::new(Messages::new(opening, Self { begins: Begins::Login, detail: opening.statements, ..Self::default() }))
     }
 
     /// From the middle of a connection.
     pub fn midstream(opening: &Opening<'_>) -> Box<dyn Reader> {
-        Box::new(Messages::new(opening, Self { told: opening.statements, ..Self::default() }))
+        Box::new(Messages::new(opening, Self { detail: opening.statements, ..Self::default() }))
     }
 
     fn has(&self, capability: u32) -> bool {
@@ -193,14 +193,14 @@ impl MySql {
 
     fn command(&mut self, ledger: &mut Ledger, command: Command, span: Span, offset: u64) {
         let statement = |number: u32| {
-            let known = if number == LATEST { self.latest.as_ref() } else { self.statements.get(&number) };
-            known.cloned().unwrap_or_default()
+            let found = if number == LATEST { self.latest.as_ref() } else { self.statements.get(&number) };
+            found.cloned().unwrap_or_default()
         };
         match command {
-            Command::Query(asked) => self.state(ledger, "Query", asked, Until::Result, span, offset),
-            Command::Prepare(asked) => {
-                self.latest = Some(asked.statement.clone());
-                self.state(ledger, "Prepare", asked, Until::Prepared, span, offset);
+            Command::Query(traced) => self.state(ledger, "Query", traced, Until::Result, span, offset),
+            Command::Prepare(traced) => {
+                self.latest = Some(traced.statement.clone());
+                self.state(ledger, "Prepare", traced, Until::Prepared, span, offset);
             }
             Command::Execute(number) => {
                 let about = statement(number);
@@ -232,7 +232,7 @@ impl MySql {
                 self.ask(ledger, "Change user", Statement::named(database), Until::LetIn, span, offset);
             }
             Command::FieldList(table) => {
-                let table = Statement::named(self.told.name(Some(table)));
+                let table = Statement::named(self.detail.name(Some(table)));
                 self.ask(ledger, "Field List", table, Until::Rows { columns: false }, span, offset);
             }
             Command::ProcessList => self.ask(ledger, "Processlist", Statement::default(), Until::Result, span, offset),
@@ -251,13 +251,13 @@ impl MySql {
         &mut self,
         ledger: &mut Ledger,
         method: &'static str,
-        asked: Asked,
+        traced: TracedStatement,
         until: Until,
         span: Span,
         offset: u64,
     ) {
-        self.ask(ledger, method, asked.statement, until, span, offset);
-        if let Some(value) = asked.traceparent
+        self.ask(ledger, method, traced.statement, until, span, offset);
+        if let Some(value) = traced.traceparent
             && let Some(entry) = self.waiting.back().and_then(|waiting| ledger.get(waiting.number))
         {
             Provenance::note(&mut entry.exchange.provenance, b"traceparent", value.as_bytes());
@@ -365,7 +365,7 @@ impl MySql {
             Until::Unknown if packet.first().is_some_and(|first| (1..0xfb).contains(&first)) => Until::Result,
             Until::Unknown if packet.first() == Some(0) => Until::Result,
             Until::Unknown => Until::Rows { columns: false },
-            known => known,
+            certain => certain,
         };
         let answer = match until {
             Until::Rows { .. } => packet.after_rows(),
@@ -508,7 +508,7 @@ impl Protocol for MySql {
             (true, Begins::Over) => message::Next::Command {
                 attributes: self.has(capability::ATTRIBUTES),
                 escapes: !self.plain_backslashes,
-                statements: self.told,
+                statements: self.detail,
             },
         }
     }

@@ -5,7 +5,7 @@
 
 use crate::exchange::framed::{self, LengthField, Read};
 use crate::exchange::reader::Verdict;
-use crate::exchange::sql::{self, Asked, Dialect};
+use crate::exchange::sql::{self, Dialect, TracedStatement};
 use crate::exchange::statements::Statements;
 
 /// Bytes of a statement that are looked at.
@@ -54,10 +54,10 @@ pub(in crate::exchange) enum Message {
     },
     Cancel,
     Password,
-    Query(Asked),
+    Query(TracedStatement),
     Parse {
         name: Box<[u8]>,
-        asked: Asked,
+        traced: TracedStatement,
     },
     Bind {
         portal: Box<[u8]>,
@@ -114,8 +114,8 @@ impl framed::Message for Message {
     fn read(beginning: &[u8], all: bool, next: Next) -> Read<Self> {
         let (head, field) = match (next, beginning.first()) {
             (Next::Startup, _) => (STARTUP_HEAD, STARTUP_LENGTH),
-            (Next::Encryption, Some(b'S' | b'G')) => return Read::Known(Self::Encryption { follows: true }, 1),
-            (Next::Encryption, Some(b'N')) => return Read::Known(Self::Encryption { follows: false }, 1),
+            (Next::Encryption, Some(b'S' | b'G')) => return Read::Parsed(Self::Encryption { follows: true }, 1),
+            (Next::Encryption, Some(b'N')) => return Read::Parsed(Self::Encryption { follows: false }, 1),
             (Next::Encryption, Some(b'E')) => (HEAD, LENGTH),
             (Next::Client(_), Some(kind)) if CLIENT.contains(kind) => (HEAD, LENGTH),
             (Next::Server, Some(kind)) if SERVER.contains(kind) => (HEAD, LENGTH),
@@ -137,7 +137,7 @@ impl framed::Message for Message {
             Next::Client(statements) => client(beginning, len, statements),
             Next::Server | Next::Encryption => Some(server(beginning)),
         };
-        message.map_or(Read::Wrong, |message| Read::Known(message, len))
+        message.map_or(Read::Wrong, |message| Read::Parsed(message, len))
     }
 }
 
@@ -187,7 +187,7 @@ fn client(message: &[u8], len: usize, statements: Statements) -> Option<Message>
         b'Q' => Message::Query(statement(body, cut, statements)),
         b'P' => {
             let (name, text) = text(body);
-            Message::Parse { name, asked: statement(text, cut, statements) }
+            Message::Parse { name, traced: statement(text, cut, statements) }
         }
         b'B' => {
             let (portal, rest) = text(body);
@@ -211,7 +211,7 @@ fn of_statement(body: &[u8]) -> Option<Box<[u8]>> {
 }
 
 /// A statement ends with a NUL; behind it are the types of parameters.
-fn statement(body: &[u8], cut: bool, statements: Statements) -> Asked {
+fn statement(body: &[u8], cut: bool, statements: Statements) -> TracedStatement {
     let end = memchr::memchr(0, body);
     let text = end.and_then(|end| body.get(..end)).unwrap_or(body);
     sql::read(text, cut && end.is_none(), Dialect::PostgreSql, statements)

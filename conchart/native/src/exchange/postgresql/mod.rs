@@ -20,7 +20,7 @@ use super::ledger::Ledger;
 use super::messages::{Messages, Next, Protocol};
 use super::provenance::Provenance;
 use super::reader::{Opening, Reader, Verdict};
-use super::sql::Asked;
+use super::sql::TracedStatement;
 use super::statements::{Statement, Statements};
 use crate::stream::{Moment, Side};
 use message::Message;
@@ -53,7 +53,7 @@ pub(super) struct PostgreSql {
     /// The client has not yet sent what begins a session.
     before_startup: bool,
     /// The server has to say whether encryption follows.
-    asked_encryption: bool,
+    encryption_requested: bool,
     encryption_follows: bool,
     /// Parse, Bind and so on, which wait for their Execute.
     preparing: Option<Waiting>,
@@ -63,7 +63,7 @@ pub(super) struct PostgreSql {
     /// Those that were prepared, and those of portals.
     statements: Names,
     portals: Names,
-    told: Statements,
+    detail: Statements,
 }
 
 /// Statements by name.
@@ -108,17 +108,17 @@ impl Waiting {
 }
 
 impl PostgreSql {
-    fn new(before_startup: bool, told: Statements) -> Self {
+    fn new(before_startup: bool, detail: Statements) -> Self {
         Self {
             before_startup,
-            asked_encryption: false,
+            encryption_requested: false,
             encryption_follows: false,
             preparing: None,
             waiting: VecDeque::new(),
             failed: false,
             statements: Names::default(),
             portals: Names::default(),
-            told,
+            detail,
         }
     }
 
@@ -139,7 +139,7 @@ impl PostgreSql {
                 self.ask(ledger, "Startup", database.map(|name| (Statement::named(Some(name)), None)), span, offset);
             }
             Message::EncryptionRequest { gss } => {
-                self.asked_encryption = true;
+                self.encryption_requested = true;
                 self.ask(ledger, if gss { "GSSENCRequest" } else { "SSLRequest" }, None, span, offset);
             }
             Message::Cancel => {
@@ -150,10 +150,10 @@ impl PostgreSql {
             }
             Message::Password => self.ask(ledger, "Authenticate", None, span, offset),
             Message::FunctionCall => self.ask(ledger, "FunctionCall", None, span, offset),
-            Message::Query(asked) => self.ask(ledger, "Query", Some(told(asked)), span, offset),
-            Message::Parse { name, asked } => {
-                self.statements.insert(name, asked.statement.clone());
-                self.prepare(ledger, "Parse", Some(told(asked)), span, offset);
+            Message::Query(traced) => self.ask(ledger, "Query", Some(into_about(traced)), span, offset),
+            Message::Parse { name, traced } => {
+                self.statements.insert(name, traced.statement.clone());
+                self.prepare(ledger, "Parse", Some(into_about(traced)), span, offset);
             }
             Message::Bind { portal, statement } => {
                 let statement = self.statements.get(&statement);
@@ -267,7 +267,7 @@ impl PostgreSql {
 
     fn answers(&mut self, ledger: &mut Ledger, message: Message, span: Span, offset: u64) {
         let Some(&front) = self.waiting.front() else {
-            return unasked(ledger, message, span, offset, self.told);
+            return unasked(ledger, message, span, offset, self.detail);
         };
         let Some(entry) = ledger.get(front.number) else {
             self.waiting.pop_front();
@@ -291,11 +291,11 @@ impl PostgreSql {
         exchange.response.append(span);
         match message {
             Message::Encryption { follows } => {
-                (self.asked_encryption, self.encryption_follows) = (false, follows);
+                (self.encryption_requested, self.encryption_follows) = (false, follows);
                 self.answered(ledger, span, None);
             }
             Message::Challenge => self.answered(ledger, span, None),
-            Message::Error { fatal, .. } if fatal || std::mem::take(&mut self.asked_encryption) => {
+            Message::Error { fatal, .. } if fatal || std::mem::take(&mut self.encryption_requested) => {
                 self.answered(ledger, span, None);
             }
             Message::Error { .. } => {
@@ -352,8 +352,8 @@ impl PostgreSql {
 /// What an exchange is about, and its trace.
 type About = (Statement, Option<String>);
 
-fn told(asked: Asked) -> About {
-    (asked.statement, asked.traceparent)
+fn into_about(traced: TracedStatement) -> About {
+    (traced.statement, traced.traceparent)
 }
 
 fn tell(exchange: &mut super::Exchange, (statement, traceparent): About) {
@@ -376,9 +376,9 @@ fn open(ledger: &mut Ledger, method: &'static str, about: Option<About>, span: S
 }
 
 /// What the server says unasked: that somebody notifies, or why it ends the connection.
-fn unasked(ledger: &mut Ledger, message: Message, span: Span, offset: u64, told: Statements) {
+fn unasked(ledger: &mut Ledger, message: Message, span: Span, offset: u64, detail: Statements) {
     let (method, target, status) = match message {
-        Message::Notification { channel } => ("NotificationResponse", told.name(Some(channel)), None),
+        Message::Notification { channel } => ("NotificationResponse", detail.name(Some(channel)), None),
         Message::Error { status, .. } => ("ErrorResponse", None, status),
         _ => return,
     };
@@ -402,8 +402,8 @@ impl Protocol for PostgreSql {
     fn context(&self, asks: bool) -> message::Next {
         match asks {
             true if self.before_startup => message::Next::Startup,
-            true => message::Next::Client(self.told),
-            false if self.asked_encryption => message::Next::Encryption,
+            true => message::Next::Client(self.detail),
+            false if self.encryption_requested => message::Next::Encryption,
             false => message::Next::Server,
         }
     }
@@ -418,7 +418,7 @@ impl Protocol for PostgreSql {
 
     /// One statement that waits may still be answered; of several it is not known which were.
     fn lost(&mut self, ledger: &mut Ledger, from: Side, by: Moment) {
-        (self.before_startup, self.asked_encryption) = (false, false);
+        (self.before_startup, self.encryption_requested) = (false, false);
         if ledger.asks(from) {
             self.prepared(ledger, "");
             return;

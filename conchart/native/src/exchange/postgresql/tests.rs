@@ -41,7 +41,7 @@ fn session() -> Talk {
     Talk::new().client(startup()).server(authenticated)
 }
 
-fn told(exchanges: &[Exchange]) -> Vec<(&str, Option<&str>, Option<u32>)> {
+fn rows(exchanges: &[Exchange]) -> Vec<(&str, Option<&str>, Option<u32>)> {
     exchanges.iter().map(|e| (e.method.as_deref().unwrap(), e.target.as_deref(), e.status)).collect()
 }
 
@@ -56,7 +56,7 @@ fn a_connection_begins_with_exchanges_of_one_round_trip_each() {
     let talk = talk.client(m('p', "SCRAM-SHA-256\0")).server(sasl(11)).client(m('p', "proof"));
     let found = talk.server([sasl(12), sasl(0), m('S', "TimeZone\0UTC\0"), ready()].concat()).exchanges();
     assert_eq!(
-        told(&found),
+        rows(&found),
         [
             ("SSLRequest", None, None),
             ("Startup", Some("shop"), None),
@@ -80,7 +80,7 @@ fn a_simple_query_ends_when_the_server_is_ready() {
     let query = m('Q', "SELECT * FROM t WHERE id = 42\0");
     let talk = session().client(&query).server([m('T', [0, 0]), row()].concat());
     let found = talk.server([row(), m('C', "SELECT 2\0"), ready()].concat()).exchanges();
-    assert_eq!(told(&found)[1], ("Query", Some("SELECT * FROM t WHERE id = ?"), Some(0)));
+    assert_eq!(rows(&found)[1], ("Query", Some("SELECT * FROM t WHERE id = ?"), Some(0)));
     assert_eq!((short(found[1].response).0, short(found[1].response).1), (Some(4), Some(5)));
     assert_eq!(found[1].request.bytes, query.len() as u64);
 }
@@ -90,7 +90,7 @@ fn an_error_has_its_sqlstate() {
     let talk = session().client(m('Q', "SELECT nothing\0"));
     let found = talk.server([error("ERROR", "42703"), ready()].concat()).server(error("FATAL", "57P01")).exchanges();
     assert_eq!(
-        told(&found)[1..],
+        rows(&found)[1..],
         [("Query", Some("SELECT nothing"), code("42703")), ("ErrorResponse", None, code("57P01"))]
     );
     assert!(!format!("{found:?}").contains("secret"));
@@ -104,7 +104,7 @@ fn a_prepared_statement_is_named_by_its_text_wherever_it_is_executed() {
     let talk = talk.client(&execute).server([m('2', ""), row(), m('C', "SELECT 1\0"), ready()].concat());
     let found = talk.client(&execute).server([m('2', ""), m('C', "SELECT 0\0")].concat()).server(ready()).exchanges();
     let text = Some("SELECT name FROM t WHERE id = ?");
-    assert_eq!(told(&found)[1..], [("Parse", text, Some(0)), ("Execute", text, Some(0)), ("Execute", text, Some(0))]);
+    assert_eq!(rows(&found)[1..], [("Parse", text, Some(0)), ("Execute", text, Some(0)), ("Execute", text, Some(0))]);
     assert_eq!(found[2].request.bytes, execute.len() as u64);
     assert_eq!(
         (short(found[3].response).0, short(found[3].response).1, found[3].response.done),
@@ -138,7 +138,7 @@ fn a_cursor_is_fetched_portion_by_portion() {
     let more = [m('E', "c\0\0\0\0\x0a"), m('S', "")].concat();
     let talk = session().client(bound).server([m('1', ""), m('2', ""), row(), m('s', ""), ready()].concat());
     let found = talk.client(more).server([row(), m('C', "SELECT 1\0"), ready()].concat()).exchanges();
-    assert_eq!(told(&found)[1..], [("Execute", Some("SELECT a FROM t"), Some(0)); 2]);
+    assert_eq!(rows(&found)[1..], [("Execute", Some("SELECT a FROM t"), Some(0)); 2]);
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_notification_begins_no_response() {
     let notified = m('A', b"\0\0\0\x07jobs\0secret\0");
     let talk = session().server(&notified).client(m('Q', "SELECT 1\0")).server(m('N', "SNOTICE\0\0"));
     let found = talk.server([m('C', "SELECT 1\0"), ready()].concat()).exchanges();
-    assert_eq!(told(&found)[1..], [("NotificationResponse", Some("jobs"), None), ("Query", Some("SELECT ?"), Some(0))]);
+    assert_eq!(rows(&found)[1..], [("NotificationResponse", Some("jobs"), None), ("Query", Some("SELECT ?"), Some(0))]);
     assert_eq!(short(found[2].response).0, Some(6));
 }
 
@@ -172,7 +172,7 @@ fn a_password_is_never_told() {
 fn a_connection_that_was_joined_midway_is_found() {
     let talk = Talk::midstream().server("rest of a row").client(m('Q', "SELECT 1\0"));
     let found = talk.server([m('C', "SELECT 1\0"), ready()].concat()).exchanges();
-    assert_eq!(told(&found).last(), Some(&("Query", Some("SELECT ?"), Some(0))));
+    assert_eq!(rows(&found).last(), Some(&("Query", Some("SELECT ?"), Some(0))));
 }
 
 #[test]
@@ -231,11 +231,11 @@ proptest! {
 
     /// Law: whatever messages follow in whatever order, nothing panics and no byte counts twice.
     #[test]
-    fn anything_may_follow(said in proptest::collection::vec((any::<bool>(), 0..42_usize, proptest::collection::vec(any::<u8>(), 0..12), 0..20_u8), 0..60), midstream: bool) {
+    fn anything_may_follow(messages in proptest::collection::vec((any::<bool>(), 0..42_usize, proptest::collection::vec(any::<u8>(), 0..12), 0..20_u8), 0..60), midstream: bool) {
         const KINDS: &[u8] = b"QPBDECSHFpdcfXRKSZ123TtnDCIsENAGHWdcVvZZCP";
         let mut talk = Talk::on(Conversation::new(Carrier::Stream, midstream, None)).client(startup());
         let mut bytes = startup().len() as u64;
-        for (client, kind, body, gap) in said {
+        for (client, kind, body, gap) in messages {
             let from = if client { Side::Client } else { Side::Server };
             let message = m(KINDS[kind].into(), body);
             bytes += message.len() as u64;

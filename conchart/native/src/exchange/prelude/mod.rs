@@ -1,7 +1,7 @@
 //! What is said before anything else: the PROXY header and SOCKS.
 //!
 //! In: the chunks of both sides, from a stream's start. Out: exchanges named `proxy` and `socks`, and the point from
-//! which something else is spoken. Bounded: a message is kept up to [`MAX_KEPT`] bytes, what the requester sends
+//! which something else is spoken. Bounded: a message is kept up to [`MAX_BUFFER`] bytes, what the requester sends
 //! ahead up to [`MAX_EARLY`].
 
 mod proxy;
@@ -17,7 +17,7 @@ use super::reader::{Onward, Opening, Reader, Switch};
 use crate::stream::{BySide, Chunk, Gap, Moment, Side};
 
 /// Longer than any message here but a PROXY header, of which only the beginning is needed.
-const MAX_KEPT: usize = 600;
+const MAX_BUFFER: usize = 600;
 /// What may be sent before a proxy has agreed to it: a large ClientHello.
 const MAX_EARLY: usize = 16 * 1024;
 
@@ -43,7 +43,7 @@ pub(super) struct Prelude {
     kind: Kind,
     directions: BySide<Direction>,
     /// All was asked: what the requester says now is for the other end.
-    asked: bool,
+    requested: bool,
     /// Bytes are missing: where the prelude ends is no longer known.
     out_of_step: bool,
     /// What was sent ahead.
@@ -54,7 +54,7 @@ pub(super) struct Prelude {
 #[derive(Default)]
 struct Direction {
     /// The beginning of the current message.
-    kept: Vec<u8>,
+    buffer: Vec<u8>,
     /// Messages before it.
     before: u8,
     span: Span,
@@ -68,7 +68,7 @@ impl Prelude {
             protocol: opening.protocol,
             kind,
             directions: BySide::default(),
-            asked: false,
+            requested: false,
             out_of_step: false,
             early: Backlog::new(MAX_EARLY),
         }
@@ -103,7 +103,7 @@ impl Prelude {
     /// Nobody reads this side's bytes before the other side has gone on.
     fn waits(&self, ledger: &Ledger, from: Side) -> bool {
         let asks = ledger.asks(from);
-        if self.kind == Kind::Proxy { !asks } else { asks && self.asked }
+        if self.kind == Kind::Proxy { !asks } else { asks && self.requested }
     }
 
     /// Takes in bytes of one message; says how many, and whether it is over.
@@ -114,21 +114,21 @@ impl Prelude {
             direction.number =
                 if asks { Some(ledger.open(self.protocol, chunk.offset)) } else { ledger.unanswered(|_| true) };
         }
-        let room = MAX_KEPT.saturating_sub(direction.kept.len());
-        direction.kept.extend_from_slice(chunk.bytes.get(..room).unwrap_or(chunk.bytes));
+        let room = MAX_BUFFER.saturating_sub(direction.buffer.len());
+        direction.buffer.extend_from_slice(chunk.bytes.get(..room).unwrap_or(chunk.bytes));
         let length = match self.kind {
-            Kind::Proxy => proxy::length(&direction.kept),
-            Kind::Socks(version) if asks => socks::asked(version, direction.before, &direction.kept),
-            Kind::Socks(version) => socks::answered(version, direction.before, &direction.kept),
+            Kind::Proxy => proxy::length(&direction.buffer),
+            Kind::Socks(version) if asks => socks::request_length(version, direction.before, &direction.buffer),
+            Kind::Socks(version) => socks::response_length(version, direction.before, &direction.buffer),
         };
         let before = usize::try_from(direction.span.bytes).unwrap_or(usize::MAX);
         let (taken, length) = match length {
             Length::Is(whole) if whole.saturating_sub(before) <= chunk.bytes.len() => {
-                direction.kept.truncate(whole);
+                direction.buffer.truncate(whole);
                 (whole.saturating_sub(before), length)
             }
             Length::Is(_) => (chunk.bytes.len(), Length::More),
-            Length::More if direction.kept.len() < MAX_KEPT => (chunk.bytes.len(), Length::More),
+            Length::More if direction.buffer.len() < MAX_BUFFER => (chunk.bytes.len(), Length::More),
             Length::More | Length::Broken => (0, Length::Broken),
         };
         if taken > 0 {
@@ -147,13 +147,13 @@ impl Prelude {
     /// A message is over; true when the prelude is.
     fn end(&mut self, ledger: &mut Ledger, from: Side) -> bool {
         let asks = ledger.asks(from);
-        let Direction { kept, before, number, .. } = std::mem::take(&mut self.directions[from]);
+        let Direction { buffer, before, number, .. } = std::mem::take(&mut self.directions[from]);
         self.directions[from].before = before.saturating_add(1);
         let target = match self.kind {
-            Kind::Socks(version) if asks => socks::target(version, before, &kept),
+            Kind::Socks(version) if asks => socks::target(version, before, &buffer),
             _ => None,
         };
-        self.asked |= target.is_some();
+        self.requested |= target.is_some();
         if let Some(entry) = number.and_then(|n| ledger.get(n)) {
             let exchange = &mut entry.exchange;
             exchange.message(from).done = true;
@@ -166,10 +166,10 @@ impl Prelude {
         ledger.release();
         match self.kind {
             Kind::Proxy => {
-                ledger.announced = ledger.announced.or(proxy::client(&kept));
+                ledger.announced = ledger.announced.or(proxy::client(&buffer));
                 true
             }
-            Kind::Socks(version) => !asks && self.asked && socks::concludes(version, before, &kept),
+            Kind::Socks(version) => !asks && self.requested && socks::concludes(version, before, &buffer),
         }
     }
 }

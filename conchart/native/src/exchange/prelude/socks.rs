@@ -36,7 +36,7 @@ fn sniff(version: Version, first: u8, prefix: &[u8]) -> Verdict {
     if prefix.first().is_some_and(|&byte| byte != first) {
         return Verdict::No;
     }
-    match asked(version, 0, prefix) {
+    match request_length(version, 0, prefix) {
         Length::Is(whole) if whole <= prefix.len() => Verdict::Yes,
         Length::Is(_) | Length::More => Verdict::More,
         Length::Broken => Verdict::No,
@@ -44,16 +44,16 @@ fn sniff(version: Version, first: u8, prefix: &[u8]) -> Verdict {
 }
 
 /// Length of a client's message; `before` counts those before it.
-pub(super) fn asked(version: Version, before: u8, message: &[u8]) -> Length {
+pub(super) fn request_length(version: Version, before: u8, message: &[u8]) -> Length {
     match (version, before, message) {
-        (Version::V4, ..) => asked_v4(message),
+        (Version::V4, ..) => request_length_v4(message),
         (Version::V5, _, []) => Length::More,
         (Version::V5, 0, [5]) => Length::More,
         (Version::V5, 0, [5, count @ 1..=u8::MAX, methods @ ..]) => {
             // Methods 0 to 9 are assigned, those from 0x80 are private.
             let offered = methods.get(..usize::from(*count)).unwrap_or(methods);
-            let known = offered.iter().all(|method| matches!(method, 0..=9 | 0x80..=0xfe));
-            if known { Length::Is(2 + usize::from(*count)) } else { Length::Broken }
+            let are_usual = offered.iter().all(|method| matches!(method, 0..=9 | 0x80..=0xfe));
+            if are_usual { Length::Is(2 + usize::from(*count)) } else { Length::Broken }
         }
         (Version::V5, 0, _) => Length::Broken,
         (Version::V5, _, [5, rest @ ..]) => addressed(rest),
@@ -69,7 +69,7 @@ pub(super) fn asked(version: Version, before: u8, message: &[u8]) -> Length {
 }
 
 /// Length of a server's message.
-pub(super) fn answered(version: Version, before: u8, message: &[u8]) -> Length {
+pub(super) fn response_length(version: Version, before: u8, message: &[u8]) -> Length {
     match (version, before, message) {
         (_, _, []) => Length::More,
         (Version::V4, _, [0, ..]) => Length::Is(8),
@@ -112,7 +112,7 @@ pub(super) fn target(version: Version, before: u8, message: &[u8]) -> Option<Box
 }
 
 /// Version, command, port, address, name of the user; with 4a also that of the target.
-fn asked_v4(message: &[u8]) -> Length {
+fn request_length_v4(message: &[u8]) -> Length {
     if message.get(1).is_some_and(|command| !CONNECT_OR_BIND.contains(command)) {
         return Length::Broken;
     }

@@ -68,7 +68,7 @@ pub(super) struct Encrypted {
 
 pub(super) struct EncryptedHttp3 {
     /// `None` as long as it is not known that this is HTTP/3.
-    said: Option<Box<Overlapping>>,
+    overlapping: Option<Box<Overlapping>>,
     /// From when to when nobody knows what went on.
     unseen: Option<(Moment, Moment)>,
     early: Vec<AppRecord>,
@@ -88,7 +88,7 @@ pub(super) struct EncryptedHttp3 {
     is_confirmed: bool,
     confirmation: Option<AppRecord>,
     /// The latest request, and the server's latest packet.
-    asked: Option<(u64, Moment)>,
+    latest_request: Option<(u64, Moment)>,
     heard: Option<Moment>,
     /// The client's latest packet.
     spoke: Option<Moment>,
@@ -104,7 +104,7 @@ pub(super) struct EncryptedHttp3 {
 impl EncryptedHttp3 {
     pub fn new() -> Self {
         Self {
-            said: None,
+            overlapping: None,
             unseen: None,
             early: Vec::new(),
             sent: BySide::default(),
@@ -116,7 +116,7 @@ impl EncryptedHttp3 {
             begun: None,
             is_confirmed: false,
             confirmation: None,
-            asked: None,
+            latest_request: None,
             heard: None,
             spoke: None,
             is_checked: false,
@@ -154,9 +154,9 @@ impl EncryptedHttp3 {
             return;
         }
         let record = self.record(packet, bytes.saturating_sub(OVERHEAD.saturating_add(packet.cid_len.0)));
-        let mut said = self.said.take().unwrap_or_else(|| Box::new(Overlapping::new("h3", SIZES)));
+        let mut overlapping = self.overlapping.take().unwrap_or_else(|| Box::new(Overlapping::new("h3", SIZES)));
         for early in self.early.drain(..) {
-            said.ask(ledger, &early, 1);
+            overlapping.ask(ledger, &early, 1);
             self.may_come_again.push(early.bytes);
         }
         let is_probe = self.is_probe(from, bytes);
@@ -165,20 +165,20 @@ impl EncryptedHttp3 {
                 self.begun.get_or_insert(seen);
                 self.spoke = Some(seen);
                 if !is_probe {
-                    self.request(&mut said, ledger, &record, packet);
+                    self.request(&mut overlapping, ledger, &record, packet);
                 }
             }
             Side::Server => {
                 self.hear(ledger, seen);
                 self.is_checked |= packet.way == Way::Check;
                 // What goes to the endpoint that the client has left answers nothing new.
-                let is_of_path = packet.way == Way::Check || packet.way == Way::Unheard && said.is_idle();
+                let is_of_path = packet.way == Way::Check || packet.way == Way::Unheard && overlapping.is_idle();
                 if !is_probe && !is_of_path && !is_connection_id(&record, packet) && record.bytes >= RESPONSE {
-                    self.response(&mut said, ledger, &record);
+                    self.response(&mut overlapping, ledger, &record);
                 }
             }
         }
-        self.said = Some(said);
+        self.overlapping = Some(overlapping);
         ledger.release();
     }
 
@@ -217,10 +217,10 @@ impl EncryptedHttp3 {
     /// The server has sent something.
     fn hear(&mut self, ledger: &Ledger, seen: Moment) {
         self.heard = Some(seen);
-        let known = ledger.rtt.server.unwrap_or_default();
+        let reported = ledger.rtt.server.unwrap_or_default();
         if self.round_trip.is_none()
             && let Some(sample) = self.begun.map(|begun| seen.at.saturating_sub(begun.at))
-            && sample >= known / 4
+            && sample >= reported / 4
         {
             self.round_trip = Some(sample);
         }
@@ -228,24 +228,24 @@ impl EncryptedHttp3 {
 
     /// At most so long takes the way to the server and back.
     fn round_trip(&self, ledger: &Ledger) -> i64 {
-        let known = ledger.rtt.server.unwrap_or_default();
-        self.round_trip.map_or(known, |round_trip| round_trip.min(known))
+        let reported = ledger.rtt.server.unwrap_or_default();
+        self.round_trip.map_or(reported, |round_trip| round_trip.min(reported))
     }
 
-    fn request(&mut self, said: &mut Overlapping, ledger: &mut Ledger, record: &AppRecord, packet: Encrypted) {
-        let is_again = self.asked.is_some_and(|(bytes, asked)| {
+    fn request(&mut self, overlapping: &mut Overlapping, ledger: &mut Ledger, record: &AppRecord, packet: Encrypted) {
+        let is_again = self.latest_request.is_some_and(|(bytes, seen)| {
             bytes.abs_diff(record.bytes) <= ALIKE
-                && self.heard.is_none_or(|heard| heard.at < asked.at)
-                && record.first.at.saturating_sub(asked.at) >= self.round_trip(ledger)
+                && self.heard.is_none_or(|heard| heard.at < seen.at)
+                && record.first.at.saturating_sub(seen.at) >= self.round_trip(ledger)
         });
         let is_refused = self.may_come_again.iter().position(|bytes| bytes.abs_diff(record.bytes) <= ALIKE);
-        if let Some(index) = is_refused.filter(|_| !said.is_idle()) {
+        if let Some(index) = is_refused.filter(|_| !overlapping.is_idle()) {
             self.may_come_again.remove(index);
             return;
         }
         // The client pads its PATH_RESPONSE (RFC 9000 section 8.2.2).
         let is_response_of_path = record.bytes >= SIZES.full && std::mem::take(&mut self.is_checked);
-        if is_response_of_path || record.bytes < PERHAPS || is_again && !said.is_idle() {
+        if is_response_of_path || record.bytes < PERHAPS || is_again && !overlapping.is_idle() {
             return;
         }
         if self.on_way.len() >= MAX_SENT {
@@ -253,15 +253,15 @@ impl EncryptedHttp3 {
         }
         self.on_way.push_back((record.first.at, record.end));
         let is_short = record.bytes < REQUEST || is_connection_id(record, packet);
-        let acknowledges = record.bytes < RANGES && said.is_cut();
+        let acknowledges = record.bytes < RANGES && overlapping.is_cut();
         // Alone, a full packet may answer the server's check of a path, or check it (RFC 9000 section 8.2).
         let before = self.maybe.take();
         let full = before.filter(|before| before.bytes >= SIZES.full);
-        let is_alone = record.bytes >= SIZES.full && full.is_none() && said.is_whole();
+        let is_alone = record.bytes >= SIZES.full && full.is_none() && overlapping.is_whole();
         let is_unheard = packet.way == Way::Unheard;
         if is_short || acknowledges || packet.is_shared || is_alone || is_unheard {
-            let asked = before.filter(|before| is_unheard && before.bytes >= record.bytes).unwrap_or(*record);
-            self.maybe = Some(AppRecord { confidence: ANSWERED, ..asked });
+            let request = before.filter(|before| is_unheard && before.bytes >= record.bytes).unwrap_or(*record);
+            self.maybe = Some(AppRecord { confidence: ANSWERED, ..request });
             return;
         }
         let first = full.map_or(record.first, |full| full.first);
@@ -269,15 +269,15 @@ impl EncryptedHttp3 {
         let pause = AFTER_RESPONSE_NS.max(self.round_trip(ledger).saturating_mul(4));
         if let Some(confirmation) =
             self.confirmation.take_if(|confirmation| record.first.at.saturating_sub(confirmation.last.at) >= pause)
-            && said.owes(confirmation.acked)
+            && overlapping.owes(confirmation.acked)
         {
-            said.respond(ledger, &confirmation);
+            overlapping.respond(ledger, &confirmation);
         }
-        self.asked = Some((record.bytes, record.last));
-        said.ask(ledger, record, 1);
+        self.latest_request = Some((record.bytes, record.last));
+        overlapping.ask(ledger, record, 1);
     }
 
-    fn response(&mut self, said: &mut Overlapping, ledger: &mut Ledger, record: &AppRecord) {
+    fn response(&mut self, overlapping: &mut Overlapping, ledger: &mut Ledger, record: &AppRecord) {
         // What left less than a round trip ago cannot have been answered; the handshake's round trip may be too long,
         // as it includes what the server computes.
         let arrived = record.first.at.saturating_sub(self.round_trip(ledger) / 4 * 3);
@@ -293,22 +293,22 @@ impl EncryptedHttp3 {
             }
             return;
         }
-        if let Some(asked) = self.maybe.take_if(|asked| asked.end <= record.acked)
-            && said.is_idle()
-            && !said.goes_on(&record, Some(asked.first).filter(|_| asked.bytes >= REQUEST))
+        if let Some(request) = self.maybe.take_if(|maybe| maybe.end <= record.acked)
+            && overlapping.is_idle()
+            && !overlapping.goes_on(&record, Some(request.first).filter(|_| request.bytes >= REQUEST))
         {
-            said.ask(ledger, &asked, 1);
+            overlapping.ask(ledger, &request, 1);
         }
-        if !said.is_idle() {
+        if !overlapping.is_idle() {
             self.confirmation = None;
         }
-        said.respond(ledger, &record);
+        overlapping.respond(ledger, &record);
     }
 
     /// Was the server heard after it had received this packet, and did the client say its last before an answer could be
     /// late? So it is with acknowledgements of header sections (RFC 9204 section 4.4.1), which are as long as requests.
-    fn is_only_acknowledged(&self, ledger: &Ledger, asked: Moment) -> bool {
-        let since = |other: Option<Moment>| other.map_or(0, |other| other.at.saturating_sub(asked.at));
+    fn is_only_acknowledged(&self, ledger: &Ledger, requested: Moment) -> bool {
+        let since = |other: Option<Moment>| other.map_or(0, |other| other.at.saturating_sub(requested.at));
         let to_server = self.round_trip(ledger);
         let round_trip = to_server.saturating_add(ledger.rtt.client.unwrap_or_default());
         let until_over = since(self.heard).max(since(self.spoke));
@@ -317,19 +317,21 @@ impl EncryptedHttp3 {
 
     /// Nothing more will come.
     pub fn finish(&mut self, ledger: &mut Ledger) {
-        if let Some(mut said) = self.said.take() {
-            if let Some(confirmation) = self.confirmation.take().filter(|confirmation| said.owes(confirmation.acked)) {
-                said.respond(ledger, &confirmation);
+        if let Some(mut overlapping) = self.overlapping.take() {
+            if let Some(confirmation) =
+                self.confirmation.take().filter(|confirmation| overlapping.owes(confirmation.acked))
+            {
+                overlapping.respond(ledger, &confirmation);
             }
             // QUIC says that it is over in a packet like others (RFC 9000 section 19.19).
             let is_last = |at: Moment| self.spoke.is_none_or(|spoke| spoke.at <= at.at);
             let is_close =
                 |&(bytes, at): &(u64, Moment)| bytes < RANGES && (is_last(at) || self.is_only_acknowledged(ledger, at));
-            if ledger.reset.is_none() && self.asked.as_ref().is_some_and(is_close) {
-                said.take_back(ledger);
+            if ledger.reset.is_none() && self.latest_request.as_ref().is_some_and(is_close) {
+                overlapping.take_back(ledger);
             }
-            said.fin();
-            said.finish(ledger);
+            overlapping.fin();
+            overlapping.finish(ledger);
         }
         if let Some((since, until)) = self.unseen.take() {
             ledger.unseen(since, until);
@@ -346,7 +348,7 @@ impl EncryptedHttp3 {
 
     /// Is something told of its packets?
     pub fn is_read(&self) -> bool {
-        self.said.is_some()
+        self.overlapping.is_some()
     }
 }
 

@@ -277,9 +277,9 @@ impl Reader for OverQuic {
         let handshake = self.handshake.as_ref();
         let spoken = handshake.map_or(self.spoken, |handshake| Spoken::of(handshake.alpn()));
         let speaks_http3 = answers && matches!(spoken, Spoken::Http3);
-        let told = sealed.filter(|&(_, is_early)| is_early || is_sealed && speaks_http3 && ledger.reset.is_none());
+        let unopened = sealed.filter(|&(_, is_early)| is_early || is_sealed && speaks_http3 && ledger.reset.is_none());
         if reads_any {
-        } else if let Some((bytes, is_early)) = told {
+        } else if let Some((bytes, is_early)) = unopened {
             let cid_len = (self.quic.cid_len(from.peer()), self.quic.cid_len(from));
             let packet = Encrypted { from, seen: chunk.seen, bytes, cid_len, is_shared, is_early, way: ledger.way };
             self.sealed.packet(ledger, packet);

@@ -81,9 +81,9 @@ impl Command {
         self.count = at.saturating_add(1);
         let text = text.unwrap_or_default();
         if at == 0 {
-            if let Some(known) = names::find(text) {
-                (self.name, self.about) = (Cow::Borrowed(known.name), Some(known.about));
-                (self.answer, self.awaits_event) = (known.answer, known.awaits_event);
+            if let Some(entry) = names::find(text) {
+                (self.name, self.about) = (Cow::Borrowed(entry.name), Some(entry.about));
+                (self.answer, self.awaits_event) = (entry.answer, entry.awaits_event);
             } else {
                 (self.name, self.about) = (Cow::Owned(upper(text)), Some(About::Argument(1)));
             }
@@ -103,11 +103,11 @@ impl Command {
                 });
             }
             Some(About::Argument(wanted) | About::Part(wanted)) if at == u64::from(wanted) => {
-                self.target = Some(told(text));
+                self.target = Some(to_text(text));
             }
             Some(About::Streams) if self.target.is_none() => {
                 if std::mem::take(&mut self.streams_follow) {
-                    self.target = Some(told(text));
+                    self.target = Some(to_text(text));
                 } else if text.eq_ignore_ascii_case(b"STREAMS") {
                     self.streams_follow = true;
                 } else if text.eq_ignore_ascii_case(b"BLOCK") {
@@ -138,9 +138,9 @@ impl Command {
 }
 
 /// A text of the capture; `…` where it is cut.
-pub(super) fn told(text: &[u8]) -> Box<str> {
+pub(super) fn to_text(text: &[u8]) -> Box<str> {
     match std::str::from_utf8(text) {
-        Ok(told) if text.len() < MAX_TEXT => told.into(),
+        Ok(valid) if text.len() < MAX_TEXT => valid.into(),
         _ if text.len() < MAX_TEXT => String::from_utf8_lossy(text).into(),
         _ => format!("{}…", String::from_utf8_lossy(text)).into(),
     }

@@ -6,7 +6,7 @@
 //! in the order of commands. What the server says unasked (a message of a channel, an invalidated key) is an exchange
 //! without a request. After PSYNC what follows is taken as turns. Non-goals: values, the streams of replication.
 //!
-//! Bounded: [`MAX_ASKED`] commands wait for their reply; of an element its beginning is kept, and of values nothing.
+//! Bounded: [`MAX_WAITING`] commands wait for their reply; of an element its beginning is kept, and of values nothing.
 
 mod command;
 mod names;
@@ -30,7 +30,7 @@ use resp::{Element, Kind, Text, Wanted};
 pub(super) const PROTOCOL: &str = "redis";
 
 /// Commands that are remembered until they are answered: more than clients send ahead.
-const MAX_ASKED: usize = 65_536;
+const MAX_WAITING: usize = 65_536;
 
 /// First words of errors, by the number that an exchange has as its status.
 const ERRORS: &[&str] = &[
@@ -104,7 +104,7 @@ pub(super) fn reply(prefix: &[u8]) -> Verdict {
 
 /// `*2`, `$3`, and a name of so many letters.
 fn array_of_command(prefix: &[u8]) -> Verdict {
-    let Read::Known(Element { kind: Kind::Aggregate(1..), .. }, used) = first_element(prefix) else {
+    let Read::Parsed(Element { kind: Kind::Aggregate(1..), .. }, used) = first_element(prefix) else {
         return undecided(prefix, &first_element(prefix));
     };
     let rest = prefix.get(used..).unwrap_or_default();
@@ -112,14 +112,14 @@ fn array_of_command(prefix: &[u8]) -> Verdict {
         return Verdict::No;
     }
     match first_element(rest) {
-        Read::Known(Element { text: Some(name), .. }, len) if len <= rest.len() => {
-            if names::is_known(name.bytes()) {
+        Read::Parsed(Element { text: Some(name), .. }, len) if len <= rest.len() => {
+            if names::is_telling(name.bytes()) {
                 Verdict::Yes
             } else {
                 Verdict::No
             }
         }
-        Read::Known(Element { text: Some(_), .. }, _) => Verdict::More,
+        Read::Parsed(Element { text: Some(_), .. }, _) => Verdict::More,
         read => undecided(rest, &read),
     }
 }
@@ -134,13 +134,13 @@ fn undecided(prefix: &[u8], read: &Read<Element>) -> Verdict {
 
 /// Reads an element that lies in the prefix; of a longer one, what is there.
 fn first_element(prefix: &[u8]) -> Read<Element> {
-    let (mut had, mut known) = (Element::FIRST, None);
+    let (mut had, mut length) = (Element::FIRST, None);
     loop {
         let Some(beginning) = prefix.get(..had) else {
-            return Read::More { wanted: had, len: known };
+            return Read::More { wanted: had, len: length };
         };
         match Element::read(beginning, false, Wanted { text: true, inline: false }) {
-            Read::More { wanted, len } => (had, known) = (wanted, len),
+            Read::More { wanted, len } => (had, length) = (wanted, len),
             read => return read,
         }
     }
@@ -151,7 +151,7 @@ fn elements(prefix: &[u8]) -> Option<bool> {
     let mut rest = prefix;
     while !rest.is_empty() {
         match first_element(rest) {
-            Read::Known(_, len) => match rest.split_at_checked(len) {
+            Read::Parsed(_, len) => match rest.split_at_checked(len) {
                 Some((element, after)) if element.ends_with(b"\r\n") => rest = after,
                 Some(_) => return Some(false),
                 // A string that goes on behind what can be seen.
@@ -169,8 +169,8 @@ fn elements(prefix: &[u8]) -> Option<bool> {
 
 /// An error begins with a word in capitals that is known.
 fn error(rest: &[u8]) -> Verdict {
-    let mut known = ERRORS.iter().skip(1);
-    if known.any(|word| rest.strip_prefix(word.as_bytes()).is_some_and(|rest| rest.first() == Some(&b' '))) {
+    let mut words = ERRORS.iter().skip(1);
+    if words.any(|word| rest.strip_prefix(word.as_bytes()).is_some_and(|rest| rest.first() == Some(&b' '))) {
         Verdict::Yes
     } else if rest.len() < 12 && rest.iter().all(u8::is_ascii_uppercase) {
         Verdict::More
@@ -201,7 +201,7 @@ pub(super) struct Redis {
     asking: Part<Command>,
     /// The reply that is being sent.
     answering: Part<Reply>,
-    asked: VecDeque<Asked>,
+    waiting: VecDeque<Waiting>,
     replies: Replies,
     /// Channels may speak: what RESP2 says of them looks like replies.
     subscribed: bool,
@@ -222,7 +222,7 @@ struct Part<T> {
 }
 
 /// A command that waits for its reply.
-struct Asked {
+struct Waiting {
     number: u32,
     answer: Answer,
     /// Replies that it still gets.
@@ -283,12 +283,12 @@ impl Redis {
             _ => {}
         }
         if over {
-            self.asked(ledger, span.done);
+            self.requested(ledger, span.done);
         }
     }
 
     /// A command is over.
-    fn asked(&mut self, ledger: &mut Ledger, done: bool) {
+    fn requested(&mut self, ledger: &mut Ledger, done: bool) {
         let Part { span, offset, says: mut command, .. } = std::mem::take(&mut self.asking);
         if command.count == 0 && done {
             // An empty line or an empty array: Redis answers nothing.
@@ -318,11 +318,11 @@ impl Redis {
         if muted {
             return;
         }
-        if self.asked.len() >= MAX_ASKED {
-            self.asked.pop_front();
+        if self.waiting.len() >= MAX_WAITING {
+            self.waiting.pop_front();
         }
         let left = if command.answer == Answer::Channels { command.count.saturating_sub(1).max(1) } else { 1 };
-        self.asked.push_back(Asked { number, answer: command.answer, left });
+        self.waiting.push_back(Waiting { number, answer: command.answer, left });
     }
 
     fn answers(&mut self, ledger: &mut Ledger, element: Element, span: Span, offset: u64) {
@@ -357,14 +357,14 @@ impl Redis {
             && (reply.is_push || self.subscribed)
             && matches!(name, b"message" | b"pmessage" | b"smessage");
         self.subscribed |= of_channels;
-        let fits = |asked: &Asked| (asked.answer == Answer::Channels) == of_channels || reply.status != 0;
+        let fits = |waiting: &Waiting| (waiting.answer == Answer::Channels) == of_channels || reply.status != 0;
         let is_push = is_message || reply.is_push && !of_channels;
-        let waiting = if is_push { None } else { self.asked.front_mut().filter(|asked| fits(asked)) };
-        let Some(asked) = waiting else {
+        let front = if is_push { None } else { self.waiting.front_mut().filter(|waiting| fits(waiting)) };
+        let Some(waiting) = front else {
             return unasked(ledger, span, offset, &reply, self.statements);
         };
-        asked.left = if reply.status == 0 { asked.left.saturating_sub(1) } else { 0 };
-        let (number, over) = (asked.number, asked.left == 0);
+        waiting.left = if reply.status == 0 { waiting.left.saturating_sub(1) } else { 0 };
+        let (number, over) = (waiting.number, waiting.left == 0);
         if let Some(entry) = ledger.get(number) {
             let exchange = &mut entry.exchange;
             exchange.status = Some(reply.status.into());
@@ -375,9 +375,9 @@ impl Redis {
             }
         }
         if over {
-            self.asked.pop_front();
+            self.waiting.pop_front();
         }
-        if self.asked.is_empty() {
+        if self.waiting.is_empty() {
             // Whatever was missing belongs to commands before: from here on each reply has its command.
             self.unpaired = false;
         }
@@ -392,8 +392,8 @@ fn unasked(ledger: &mut Ledger, span: Span, offset: u64, reply: &Reply, statemen
         exchange.response = span;
         let name = reply.name.as_ref().map(Text::bytes);
         if reply.is_aggregate && (reply.is_push || name.is_some_and(|name| name.ends_with(b"message"))) {
-            exchange.method = name.map(|name| command::told(name).into_string().into());
-            exchange.target = statements.name(reply.about.as_ref().map(|about| command::told(about.bytes())));
+            exchange.method = name.map(|name| command::to_text(name).into_string().into());
+            exchange.target = statements.name(reply.about.as_ref().map(|about| command::to_text(about.bytes())));
         } else {
             exchange.status = Some(reply.status.into());
         }
@@ -404,8 +404,8 @@ fn unasked(ledger: &mut Ledger, span: Span, offset: u64, reply: &Reply, statemen
 /// The number of an error by its first word.
 fn status(text: &[u8]) -> u16 {
     let word = text.split(u8::is_ascii_whitespace).next().unwrap_or_default();
-    let known = ERRORS.iter().position(|known| known.as_bytes() == word);
-    known.and_then(|at| u16::try_from(at).ok()).filter(|status| *status != 0).unwrap_or(OTHER_ERROR)
+    let position = ERRORS.iter().position(|name| name.as_bytes() == word);
+    position.and_then(|at| u16::try_from(at).ok()).filter(|status| *status != 0).unwrap_or(OTHER_ERROR)
 }
 
 impl Protocol for Redis {
@@ -440,14 +440,14 @@ impl Protocol for Redis {
     fn lost(&mut self, ledger: &mut Ledger, from: Side, by: Moment) {
         if ledger.asks(from) {
             if self.asking.is_under_way() {
-                self.asked(ledger, false);
+                self.requested(ledger, false);
             }
         } else {
             if self.answering.is_under_way() {
                 self.answered(ledger, false);
             }
-            for asked in self.asked.drain(..) {
-                ledger.may_lack(asked.number, by, true);
+            for waiting in self.waiting.drain(..) {
+                ledger.may_lack(waiting.number, by, true);
             }
         }
         self.unpaired = true;
@@ -463,18 +463,18 @@ impl Protocol for Redis {
 
     fn finish(&mut self, ledger: &mut Ledger) {
         if self.asking.is_under_way() {
-            self.asked(ledger, false);
+            self.requested(ledger, false);
         }
         if self.answering.is_under_way() {
             self.answered(ledger, false);
         }
-        self.asked.clear();
+        self.waiting.clear();
     }
 }
 
 impl Redis {
     /// Does a reply's first text matter?
     fn may_be_about_channels(&self) -> bool {
-        self.subscribed || self.asked.front().is_some_and(|asked| asked.answer == Answer::Channels)
+        self.subscribed || self.waiting.front().is_some_and(|waiting| waiting.answer == Answer::Channels)
     }
 }

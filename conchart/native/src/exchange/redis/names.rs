@@ -1,6 +1,6 @@
 //! The commands of Redis: their names, what each is about, and how it is answered.
 //!
-//! In: a name as it was sent. Out: its [`Known`] entry, found by one look into a table: this runs for every command.
+//! In: a name as it was sent. Out: its [`Entry`], found by one look into a table: this runs for every command.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -14,7 +14,7 @@ const MAX_NAME: usize = 32;
 
 /// A command with a name that is known.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct Entry {
     pub name: &'static str,
     pub about: About,
     pub answer: Answer,
@@ -25,7 +25,7 @@ pub(super) struct Known {
 }
 
 /// The entry of that name, in any case.
-pub(super) fn find(name: &[u8]) -> Option<&'static Known> {
+pub(super) fn find(name: &[u8]) -> Option<&'static Entry> {
     let mut upper = [0; MAX_NAME];
     let upper = upper.get_mut(..name.len())?;
     upper.copy_from_slice(name);
@@ -34,8 +34,8 @@ pub(super) fn find(name: &[u8]) -> Option<&'static Known> {
 }
 
 /// Is this the name of a command?
-pub(super) fn is_known(name: &[u8]) -> bool {
-    find(name).is_some_and(|known| known.is_telling)
+pub(super) fn is_telling(name: &[u8]) -> bool {
+    find(name).is_some_and(|entry| entry.is_telling)
 }
 
 /// A name as documents write it.
@@ -43,19 +43,19 @@ pub(super) fn upper(name: &[u8]) -> String {
     String::from_utf8_lossy(name.get(..MAX_NAME).unwrap_or(name)).to_ascii_uppercase()
 }
 
-static COMMANDS: LazyLock<HashMap<&'static [u8], Known, FixedState>> = LazyLock::new(|| {
+static COMMANDS: LazyLock<HashMap<&'static [u8], Entry, FixedState>> = LazyLock::new(|| {
     let mut commands = HashMap::with_hasher(FixedState::default());
     for (names, is_telling) in [(TELLING, true), (OTHERS, false)] {
         for name in names.split_ascii_whitespace() {
-            let subject = SUBJECTS.iter().find(|(known, _)| *known == name);
-            let known = Known {
+            let subject = SUBJECTS.iter().find(|(command, _)| *command == name);
+            let entry = Entry {
                 name,
                 about: subject.map_or(About::Argument(1), |(_, about)| *about),
                 answer: answer(name),
                 awaits_event: AWAITING.contains(&name),
                 is_telling,
             };
-            commands.insert(name.as_bytes(), known);
+            commands.insert(name.as_bytes(), entry);
         }
     }
     commands
@@ -139,9 +139,13 @@ mod tests {
     #[test]
     fn names_are_known_in_any_case() {
         assert!(
-            is_known(b"get") && is_known(b"ZUNIONSTORE") && is_known(b"ACL") && !is_known(b"message") && !is_known(b"")
+            is_telling(b"get")
+                && is_telling(b"ZUNIONSTORE")
+                && is_telling(b"ACL")
+                && !is_telling(b"message")
+                && !is_telling(b"")
         );
-        assert!(!is_known(b"bitop") && !is_known(&[b'G'; 100]));
+        assert!(!is_telling(b"bitop") && !is_telling(&[b'G'; 100]));
     }
 
     #[test]

@@ -140,7 +140,7 @@ impl framed::Message for Element {
             b'*' | b'~' | b'%' | b'>' | b'|' => {
                 return match line(beginning) {
                     Some(line) => aggregate(first, line)
-                        .map_or(Read::Wrong, |kind| Read::Known(Self { kind, text: None }, beginning.len())),
+                        .map_or(Read::Wrong, |kind| Read::Parsed(Self { kind, text: None }, beginning.len())),
                     None if is_count(beginning) => more(beginning, all),
                     None => Read::Wrong,
                 };
@@ -153,8 +153,8 @@ impl framed::Message for Element {
             return more(beginning, all);
         };
         let text = if kind == Kind::Inline { text } else { text.get(1..).unwrap_or_default() };
-        let kept = wanted.text || kind != Kind::Value;
-        Read::Known(Self { kind, text: kept.then(|| cut(text)) }, beginning.len())
+        let is_wanted = wanted.text || kind != Kind::Value;
+        Read::Parsed(Self { kind, text: is_wanted.then(|| cut(text)) }, beginning.len())
     }
 }
 
@@ -171,18 +171,18 @@ fn bulk(beginning: &[u8], all: bool, is_error: bool, wanted: Wanted) -> Read<Ele
     let kind = if is_error { Kind::Error } else { Kind::Value };
     let content = match usize::try_from(length) {
         // Null in RESP2.
-        Err(_) if length == -1 => return Read::Known(Element { kind, text: None }, head.len()),
+        Err(_) if length == -1 => return Read::Parsed(Element { kind, text: None }, head.len()),
         Ok(content) if length <= MAX_BULK => content,
         _ => return Read::Wrong,
     };
     let len = head.len() + content + CRLF;
     if !wanted.text && !is_error {
-        return Read::Known(Element { kind, text: None }, len);
+        return Read::Parsed(Element { kind, text: None }, len);
     }
     let needed = content.min(MAX_TEXT);
     match rest.get(..needed) {
-        Some(text) => Read::Known(Element { kind, text: Some(cut(text)) }, len),
-        None if all => Read::Known(Element { kind, text: None }, len),
+        Some(text) => Read::Parsed(Element { kind, text: Some(cut(text)) }, len),
+        None if all => Read::Parsed(Element { kind, text: None }, len),
         None => Read::More { wanted: head.len() + needed, len: Some(len) },
     }
 }
@@ -266,8 +266,8 @@ mod tests {
         }
     }
 
-    fn known(kind: Kind, text: Option<&str>, len: usize) -> Read<Element> {
-        Read::Known(Element { kind, text: text.map(|text| Text::new(text.as_bytes())) }, len)
+    fn parsed(kind: Kind, text: Option<&str>, len: usize) -> Read<Element> {
+        Read::Parsed(Element { kind, text: text.map(|text| Text::new(text.as_bytes())) }, len)
     }
 
     #[test]
@@ -292,10 +292,10 @@ mod tests {
             (b"PING\r\n", Kind::Inline, Some("PING\r"), 6),
             (b"get k\n", Kind::Inline, Some("get k"), 6),
         ] {
-            assert_eq!(read(bytes, ALL), known(kind, text, len), "{}", bytes.escape_ascii());
+            assert_eq!(read(bytes, ALL), parsed(kind, text, len), "{}", bytes.escape_ascii());
         }
-        assert_eq!(read(b"$5\r\nh", NONE), known(Kind::Value, None, 11));
-        assert_eq!(read(b"+OK\r\n", NONE), known(Kind::Value, None, 5));
+        assert_eq!(read(b"$5\r\nh", NONE), parsed(Kind::Value, None, 11));
+        assert_eq!(read(b"+OK\r\n", NONE), parsed(Kind::Value, None, 5));
     }
 
     /// What is read of an element at once is what is read of it byte by byte.
@@ -303,7 +303,7 @@ mod tests {
         for (text, inline) in [(false, false), (true, false), (true, true)] {
             let wanted = Wanted { text, inline };
             if let Some((element, len)) = Element::read_ahead(bytes, wanted) {
-                assert_eq!(read(bytes, wanted), Read::Known(element, len), "{}", bytes.escape_ascii());
+                assert_eq!(read(bytes, wanted), Read::Parsed(element, len), "{}", bytes.escape_ascii());
             }
         }
     }
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn of_a_long_text_only_the_beginning_is_kept() {
         let long = [b"$100000\r\n".as_slice(), &[b'x'; 300]].concat();
-        let Read::Known(element, len) = read(&long, ALL) else { unreachable!() };
+        let Read::Parsed(element, len) = read(&long, ALL) else { unreachable!() };
         assert_eq!((element.text.map(|text| text.bytes().len()), len), (Some(MAX_TEXT), 100_011));
     }
 }

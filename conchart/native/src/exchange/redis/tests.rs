@@ -18,7 +18,7 @@ fn words(line: &str) -> Vec<u8> {
     array(&line.split(' ').collect::<Vec<_>>())
 }
 
-fn told(exchanges: &[Exchange]) -> Vec<(Option<&str>, Option<&str>, Option<u32>)> {
+fn rows(exchanges: &[Exchange]) -> Vec<(Option<&str>, Option<&str>, Option<u32>)> {
     exchanges.iter().map(|e| (e.method.as_deref(), e.target.as_deref(), e.status)).collect()
 }
 
@@ -27,7 +27,7 @@ fn a_command_and_its_reply_are_an_exchange() {
     let set = words("SET user:1 hunter2");
     let found = Talk::new().client(&set).server("+OK\r\n").client(words("GET user:1")).server("$7\r\nhunter2\r\n");
     let found = found.exchanges();
-    assert_eq!(told(&found), [(Some("SET"), Some("user:1"), Some(0)), (Some("GET"), Some("user:1"), Some(0))]);
+    assert_eq!(rows(&found), [(Some("SET"), Some("user:1"), Some(0)), (Some("GET"), Some("user:1"), Some(0))]);
     assert_eq!(short(found[0].request), (Some(1), Some(1), set.len() as u64, true));
     assert_eq!(short(found[1].response), (Some(4), Some(4), 13, true));
     assert!(found.iter().all(|e| e.confidence == 1.0 && !e.inferred && e.protocol == PROTOCOL));
@@ -47,14 +47,14 @@ fn a_reply_has_all_of_its_elements_however_deep() {
     let reply = "*3\r\n*2\r\n:1\r\n$1\r\na\r\n|1\r\n+ttl\r\n:3\r\n%1\r\n+k\r\n*1\r\n_\r\n*-1\r\n";
     let found = Talk::new().client(words("EXEC")).server(reply).client(words("PING")).server("+PONG\r\n").exchanges();
     assert_eq!(short(found[0].response), (Some(2), Some(2), reply.len() as u64, true));
-    assert_eq!(told(&found)[1], (Some("PING"), None, Some(0)));
+    assert_eq!(rows(&found)[1], (Some("PING"), None, Some(0)));
 }
 
 #[test]
 fn a_blocking_command_waits_until_it_is_answered() {
     let talk = Talk::new().client(words("XREAD BLOCK 0 STREAMS s $")).client(words("PING"));
     let found = talk.server("*-1\r\n").server("+PONG\r\n").exchanges();
-    assert_eq!(told(&found)[0], (Some("XREAD BLOCK"), Some("s"), Some(0)));
+    assert_eq!(rows(&found)[0], (Some("XREAD BLOCK"), Some("s"), Some(0)));
     assert_eq!((short(found[0].response).0, short(found[1].response).0), (Some(3), Some(4)));
 }
 
@@ -65,7 +65,7 @@ fn channels_answer_one_by_one_and_their_messages_are_unasked() {
     let found = talk.server(array(&["message", "b", "secret"])).client(words("PING")).server(array(&["pong", ""]));
     let found = found.exchanges();
     assert_eq!(
-        told(&found),
+        rows(&found),
         [(Some("SUBSCRIBE"), Some("a"), Some(0)), (Some("message"), Some("b"), None), (Some("PING"), None, Some(0))]
     );
     assert_eq!((short(found[0].response).1, short(found[1].request).2), (Some(3), 0));
@@ -75,7 +75,7 @@ fn channels_answer_one_by_one_and_their_messages_are_unasked() {
 fn pushes_of_resp3_come_between_replies() {
     let push = ">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\nk\r\n";
     let found = Talk::new().client(words("GET k")).server(push).server("_\r\n").exchanges();
-    assert_eq!(told(&found), [(Some("GET"), Some("k"), Some(0)), (Some("invalidate"), None, None)]);
+    assert_eq!(rows(&found), [(Some("GET"), Some("k"), Some(0)), (Some("invalidate"), None, None)]);
     assert_eq!(short(found[0].response), (Some(3), Some(3), 3, true));
 }
 
@@ -203,10 +203,10 @@ proptest! {
 
     /// Law: whatever is said after a command, nothing panics and no byte counts twice.
     #[test]
-    fn anything_may_follow(said in proptest::collection::vec((any::<bool>(), "[*$+:>%|_\r\n0-9a-zA-Z-]{0,40}"), 0..40), midstream: bool) {
+    fn anything_may_follow(packets in proptest::collection::vec((any::<bool>(), "[*$+:>%|_\r\n0-9a-zA-Z-]{0,40}"), 0..40), midstream: bool) {
         let mut talk = Talk::on(Conversation::new(Carrier::Stream, midstream, None)).client(words("GET k"));
         let mut bytes = words("GET k").len() as u64;
-        for (client, text) in said {
+        for (client, text) in packets {
             bytes += text.len() as u64;
             talk = talk.say(if client { Side::Client } else { Side::Server }, text.as_bytes(), 0);
         }

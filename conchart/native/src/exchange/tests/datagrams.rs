@@ -56,7 +56,7 @@ fn a_later_datagram_may_tell_what_it_is_but_not_any() {
 }
 
 #[test]
-fn no_datagram_is_kept() {
+fn no_datagram_is_buffered() {
     let mut talk = datagrams();
     for _ in 0..1000 {
         talk = talk.client([1; 1400]);

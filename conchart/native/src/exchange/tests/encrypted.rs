@@ -21,8 +21,11 @@ fn a_request_that_is_missing_is_told_of_though_nothing_is_said_after_it() {
     let (head, rest) = missing.split_at(9);
     let mut talk = shaken().client(head).gap(Side::Client, rest.len() as u64).client(empty);
     let found = talk.finish();
-    let [asked] = &found[..] else { panic!("{}", found.len()) };
-    assert_eq!((short(asked.request).0, short(asked.request).1, asked.response.first), (Some(4), Some(5), None));
+    let [exchange] = &found[..] else { panic!("{}", found.len()) };
+    assert_eq!(
+        (short(exchange.request).0, short(exchange.request).1, exchange.response.first),
+        (Some(4), Some(5), None)
+    );
     assert_eq!(talk.conversation.next_handshake().unwrap().keys, Some(crate::tls::KeyCoverage::All));
     assert_eq!(talk.conversation.earliest_open(), None);
 }

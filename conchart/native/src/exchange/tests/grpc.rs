@@ -32,12 +32,12 @@ fn data(stream: u8, flags: u8, content: &[u8]) -> Vec<u8> {
 }
 
 /// Sender, number, bytes, compressed, frames of the first and the last byte.
-type Told = (Side, u32, u64, bool, u64, Option<u64>);
+type Row = (Side, u32, u64, bool, u64, Option<u64>);
 
-fn told(messages: &[ContentMessage]) -> Vec<Told> {
-    let told =
+fn rows(messages: &[ContentMessage]) -> Vec<Row> {
+    let row =
         |m: &ContentMessage| (m.from, m.number, m.bytes, m.compressed, m.first.frame(), m.done.then(|| m.last.frame()));
-    messages.iter().map(told).collect()
+    messages.iter().map(row).collect()
 }
 
 fn only(exchanges: &[Exchange]) -> (&str, Option<&str>, Option<u32>) {
@@ -57,7 +57,7 @@ fn each_message_of_a_call_is_told_and_the_trailers_say_how_it_ended() {
     let messages = talk.messages();
     assert!(messages.iter().all(|m| m.kind == ContentKind::Message && m.exchange == found[0].number));
     assert_eq!(
-        told(&messages),
+        rows(&messages),
         [
             (Side::Client, 0, 7, false, 4, Some(4)),
             (Side::Server, 0, 20, true, 5, Some(5)),
@@ -73,7 +73,7 @@ fn a_message_goes_over_frames_and_several_are_in_one() {
     let mut talk =
         talk.server(data(1, 0, &both[..17])).server(data(1, 0, &both[17..40])).server(data(1, 0, &both[40..]));
     let server = |number, bytes, first, last| (Side::Server, number, bytes, false, first, Some(last));
-    assert_eq!(told(&talk.messages()), [server(0, 10, 6, 6), server(1, 30, 6, 8), server(2, 1, 8, 8)]);
+    assert_eq!(rows(&talk.messages()), [server(0, 10, 6, 6), server(1, 30, 6, 8), server(2, 1, 8, 8)]);
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn padding_is_no_content() {
     let padded = [&[5][..], &content[..8], &[0; 5]].concat();
     let talk = start().client(ask(1, "application/grpc")).server(respond(1));
     let mut talk = talk.server(data(1, PADDED, &padded)).server(data(1, END_STREAM, &content[8..]));
-    assert_eq!(told(&talk.messages()), [(Side::Server, 0, 9, false, 6, Some(7))]);
+    assert_eq!(rows(&talk.messages()), [(Side::Server, 0, 9, false, 6, Some(7))]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_call_that_is_given_up_has_no_status_and_its_last_message_no_end() {
         start().client(ask(1, "application/grpc")).server([respond(1), data(1, 0, &message(0, 50)[..20])].concat());
     let mut talk = talk.client(frame(3, 0, 1, &[0, 0, 0, 8]));
     assert_eq!(only(&talk.settled()).2, None);
-    assert_eq!(told(&talk.messages()), [(Side::Server, 0, 50, false, 5, None)]);
+    assert_eq!(rows(&talk.messages()), [(Side::Server, 0, 50, false, 5, None)]);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn missing_bytes_inside_a_message_leave_those_after_it() {
     let whole = data(1, 0, &[message(0, 100), message(0, 5)].concat());
     let (begun, rest) = whole.split_at(40);
     let mut talk = talk.server(begun).gap(Side::Server, 30).server(&rest[30..]);
-    let found = told(&talk.messages());
+    let found = rows(&talk.messages());
     assert_eq!(found.iter().map(|m| (m.1, m.2)).collect::<Vec<_>>(), [(0, 100), (1, 5)]);
 }
 
@@ -137,7 +137,7 @@ fn after_a_missing_beginning_of_a_message_that_side_tells_no_more() {
     let talk = talk.server(begun).gap(Side::Server, 10).server(&rest[10..]).server(data(1, 0, &message(0, 1)));
     let mut talk = talk.client(data(1, END_STREAM, &message(0, 3)));
     assert_eq!(
-        told(&talk.messages()),
+        rows(&talk.messages()),
         [(Side::Server, 0, 10, false, 6, Some(6)), (Side::Client, 0, 3, false, 10, Some(10))]
     );
 }
@@ -162,18 +162,18 @@ proptest! {
         padding in any::<bool>(),
     ) {
         let start = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frame(4, 0, 0, &[]), ask(1, "application/grpc")].concat();
-        let mut said = vec![(Side::Client, start), (Side::Server, [frame(4, 0, 0, &[]), respond(1)].concat())];
+        let mut packets = vec![(Side::Client, start), (Side::Server, [frame(4, 0, 0, &[]), respond(1)].concat())];
         for (compressed, bytes, piece) in lengths {
             let side = if compressed { Side::Client } else { Side::Server };
             let content = message(compressed.into(), bytes);
             let frames = content.chunks(piece).map(|piece| {
                 if padding { data(1, PADDED, &[&[3][..], piece, &[0; 3]].concat()) } else { data(1, 0, piece) }
             });
-            said.push((side, frames.flatten().collect()));
+            packets.push((side, frames.flatten().collect()));
         }
-        said.push((Side::Client, data(1, END_STREAM, &[])));
-        said.push((Side::Server, trailers(1, &status.to_string())));
-        let found = however_tcp_cut_it(&said, &sizes);
+        packets.push((Side::Client, data(1, END_STREAM, &[])));
+        packets.push((Side::Server, trailers(1, &status.to_string())));
+        let found = however_tcp_cut_it(&packets, &sizes);
         prop_assert_eq!(only(&found), ("grpc", Some("/shop.Orders/Watch"), Some(status.into())));
     }
 

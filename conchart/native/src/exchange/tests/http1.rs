@@ -96,14 +96,14 @@ fn a_response_without_a_length_ends_with_the_connection() {
 
 #[test]
 fn the_lower_version_is_spoken_and_each_message_keeps_the_connection_by_its_own() {
-    for (asked, answered, spoken) in
+    for (requested, answered, spoken) in
         [("1.1", "1.0", "http/1.0"), ("1.0", "1.1", "http/1.0"), ("1.1", "1.1", "http/1.1"), ("1.0", "1.0", "http/1.0")]
     {
         let answer = OK5.replace("HTTP/1.1", &format!("HTTP/{answered}"));
-        let mut talk = Talk::new().client(GET.replace("HTTP/1.1", &format!("HTTP/{asked}"))).server(answer);
+        let mut talk = Talk::new().client(GET.replace("HTTP/1.1", &format!("HTTP/{requested}"))).server(answer);
         let [e] = &talk.settled()[..] else { panic!() };
-        assert_eq!((e.protocol, talk.conversation.app()), (spoken, Some(spoken)), "{asked} {answered}");
-        assert_eq!((e.client_keepalive, e.server_keepalive), (Some(asked == "1.1"), Some(answered == "1.1")));
+        assert_eq!((e.protocol, talk.conversation.app()), (spoken, Some(spoken)), "{requested} {answered}");
+        assert_eq!((e.client_keepalive, e.server_keepalive), (Some(requested == "1.1"), Some(answered == "1.1")));
     }
 }
 
@@ -371,14 +371,14 @@ fn a_body_whose_first_bytes_are_missing_began_nobody_knows_when() {
 
 #[test]
 fn keep_alive_says_how_long() {
-    let said = |value: &str| {
+    let timeout = |value: &str| {
         let answer = OK5.replace("\r\n\r\n", &format!("\r\nKeep-Alive: {value}\r\n\r\n"));
         Talk::new().client(GET).server(answer).exchanges()[0].keep_alive_timeout
     };
-    assert_eq!(said("timeout=5, max=100"), Some(5));
-    assert_eq!(said("max=100, Timeout = 7"), Some(7));
-    assert_eq!(said("max=3"), None);
-    assert_eq!(said("timeout=-1"), None);
-    assert_eq!(said("timeout=99999999999"), None);
+    assert_eq!(timeout("timeout=5, max=100"), Some(5));
+    assert_eq!(timeout("max=100, Timeout = 7"), Some(7));
+    assert_eq!(timeout("max=3"), None);
+    assert_eq!(timeout("timeout=-1"), None);
+    assert_eq!(timeout("timeout=99999999999"), None);
     assert_eq!(Talk::new().client(GET).server(OK5).exchanges()[0].keep_alive_timeout, None);
 }

@@ -44,7 +44,7 @@ pub(super) fn start() -> Talk {
     Talk::new().client([PREFACE, &settings()].concat()).server(settings()).client(frame(4, 1, 0, &[]))
 }
 
-fn told(e: &Exchange) -> (Option<&str>, Option<&str>, Option<&str>, Option<u32>) {
+fn row(e: &Exchange) -> (Option<&str>, Option<&str>, Option<&str>, Option<u32>) {
     (e.method.as_deref(), e.host.as_deref(), e.target.as_deref(), e.status)
 }
 
@@ -55,7 +55,7 @@ fn a_stream_is_an_exchange_and_settings_are_not() {
     assert_eq!(talk.conversation.app(), Some("h2"));
     let found = talk.settled();
     let [e] = &found[..] else { panic!("{}", found.len()) };
-    assert_eq!(told(e), (Some("GET"), Some("h"), Some("/a"), Some(200)));
+    assert_eq!(row(e), (Some("GET"), Some("h"), Some("/a"), Some(200)));
     assert_eq!((e.protocol, e.inferred, e.confidence, e.requester), ("h2", false, 1.0, Side::Client));
     let head = status(1, 0, "200").len() as u64;
     assert_eq!(short(e.request), (Some(4), Some(4), get(1, "/a").len() as u64, true));
@@ -75,8 +75,8 @@ fn a_frame_offers_alternatives_as_the_field_does() {
     talk = talk.client(get(1, "/a")).client(get(3, "/b")).client(get(5, "/c"));
     talk = talk.server(offer(3, "", h2)).server(status(1, END_STREAM, "200")).server(status(3, END_STREAM, "200"));
     talk = talk.server([status(5, 0, "200"), offer(5, "", h3), offer(5, "https://h", h2), data(5, 1, 1)].concat());
-    let told = |e: &Exchange| e.provenance.as_ref().map(|way| way.alternatives.clone()).unwrap_or_default();
-    let found: Vec<_> = talk.exchanges().iter().map(told).collect();
+    let alternatives = |e: &Exchange| e.provenance.as_ref().map(|way| way.alternatives.clone()).unwrap_or_default();
+    let found: Vec<_> = talk.exchanges().iter().map(alternatives).collect();
     assert_eq!(found, [[h3], [h2], [h3]]);
 }
 
@@ -86,11 +86,11 @@ fn streams_that_run_at_once_have_times_of_their_own() {
     talk = talk.server(status(3, 0, "404")).server([status(1, 0, "200"), data(1, 0, 5)].concat());
     let found = talk.server(data(3, END_STREAM, 5)).server(data(1, END_STREAM, 5)).exchanges();
     assert_eq!(
-        (told(&found[0]).3, short(found[0].response).0, short(found[0].response).1),
+        (row(&found[0]).3, short(found[0].response).0, short(found[0].response).1),
         (Some(200), Some(7), Some(9))
     );
     assert_eq!(
-        (told(&found[1]).3, short(found[1].response).0, short(found[1].response).1),
+        (row(&found[1]).3, short(found[1].response).0, short(found[1].response).1),
         (Some(404), Some(6), Some(8))
     );
 }
@@ -114,7 +114,7 @@ fn padding_priority_and_continuation_are_taken_off() {
     let head = frame(1, END_STREAM | 0x8 | 0x20, 1, &[&[3, 0, 0, 0, 0, 9], one, &[0; 3]].concat());
     let found =
         start().client(head).client(frame(9, END_HEADERS, 1, two)).server(status(1, END_STREAM, "204")).exchanges();
-    assert_eq!((told(&found[0]), short(found[0].request).0), ((Some("PUT"), None, Some("/x"), Some(204)), Some(4)));
+    assert_eq!((row(&found[0]), short(found[0].request).0), ((Some("PUT"), None, Some("/x"), Some(204)), Some(4)));
     assert_eq!((short(found[0].request).1, found[0].request.done), (Some(5), true));
 }
 
@@ -136,7 +136,7 @@ fn an_upgraded_request_is_answered_on_stream_1() {
     let found = talk.client(get(3, "/b")).server(status(3, END_STREAM, "404")).exchanges();
     assert_eq!(found.iter().map(|e| e.status).collect::<Vec<_>>(), [Some(101), Some(200), Some(404)]);
     assert_eq!(
-        (told(&found[1]).2, short(found[1].request), found[1].protocol),
+        (row(&found[1]).2, short(found[1].request), found[1].protocol),
         (Some("/u"), (Some(1), Some(1), 0, true), "h2")
     );
 }
@@ -144,7 +144,7 @@ fn an_upgraded_request_is_answered_on_stream_1() {
 #[test]
 fn a_server_may_speak_first() {
     let talk = Talk::new().server(settings()).client([PREFACE, &settings()].concat()).client(get(1, "/a"));
-    assert_eq!(told(&talk.server(status(1, END_STREAM, "200")).exchanges()[0]).3, Some(200));
+    assert_eq!(row(&talk.server(status(1, END_STREAM, "200")).exchanges()[0]).3, Some(200));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_promise_is_answered_without_a_request() {
         frame(5, END_HEADERS, 1, &[&[0, 0, 0, 2][..], &block(&[(":method", "GET"), (":path", "/p")])].concat());
     let talk = start().client(get(1, "/a")).server(promise).server(status(1, END_STREAM, "200"));
     let found = talk.server(status(2, 0, "200")).server(data(2, END_STREAM, 4)).exchanges();
-    assert_eq!((told(&found[1]).2, found[1].request.first, short(found[1].response).0), (Some("/p"), None, Some(7)));
+    assert_eq!((row(&found[1]).2, found[1].request.first, short(found[1].response).0), (Some("/p"), None, Some(7)));
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn frames_are_found_again_after_a_gap() {
     talk = talk.server(status(3, END_STREAM, "200"));
     let found = talk.finish();
     assert_eq!((found[0].inferred, found[0].confidence, found[0].response.done), (true, 0.5, true));
-    assert_eq!((told(&found[1]).3, found[1].inferred), (Some(200), false));
+    assert_eq!((row(&found[1]).3, found[1].inferred), (Some(200), false));
     assert_eq!(talk.unseen(), [(5, 6)]);
 }
 
@@ -189,34 +189,34 @@ fn a_connection_joined_later_is_known_by_its_frames() {
     let request = frame(1, END_HEADERS | END_STREAM, 5, &[0x82, 0xc0, 0xbf]);
     let talk = Talk::midstream().client([frame(8, 0, 0, &[0, 0, 1, 0]), request].concat());
     let found = talk.server([frame(1, END_HEADERS, 5, &[0x88]), data(5, END_STREAM, 3)].concat()).exchanges();
-    assert_eq!(told(&found[0]), (Some("GET"), None, None, Some(200)));
+    assert_eq!(row(&found[0]), (Some("GET"), None, None, Some(200)));
     assert!(found[0].response.done);
 }
 
 /// Streams in any order, each with a request and its response, of which some have bodies.
 fn clean() -> impl Strategy<Value = Vec<(Side, Vec<u8>)>> {
     prop::collection::vec((any::<bool>(), 0..40usize, any::<bool>()), 1..8).prop_map(|streams| {
-        let mut said = vec![(Side::Client, [PREFACE, &settings()].concat()), (Side::Server, settings())];
+        let mut packets = vec![(Side::Client, [PREFACE, &settings()].concat()), (Side::Server, settings())];
         let mut late = Vec::new();
         for (id, (body, bytes, waits)) in (1u8..).step_by(2).zip(streams) {
-            said.push((Side::Client, get(id, "/a")));
+            packets.push((Side::Client, get(id, "/a")));
             let answer = if body {
                 [status(id, 0, "200"), data(id, END_STREAM, bytes)].concat()
             } else {
                 status(id, END_STREAM, "204")
             };
-            if waits { late.push((Side::Server, answer)) } else { said.push((Side::Server, answer)) }
+            if waits { late.push((Side::Server, answer)) } else { packets.push((Side::Server, answer)) }
         }
-        said.extend(late);
-        said
+        packets.extend(late);
+        packets
     })
 }
 
-fn feed(said: &[(Side, Vec<u8>)], size: usize, bytes: usize) -> Vec<Exchange> {
+fn feed(packets: &[(Side, Vec<u8>)], size: usize, bytes: usize) -> Vec<Exchange> {
     let mut conversation = Conversation::new(Carrier::Stream, false, None);
     let mut sent = crate::stream::BySide::<u64>::default();
     let mut left = bytes;
-    for (frame, (from, text)) in (1..).zip(said) {
+    for (frame, (from, text)) in (1..).zip(packets) {
         for piece in text.chunks(size) {
             let piece = &piece[..piece.len().min(left)];
             left -= piece.len();
@@ -232,16 +232,16 @@ fn feed(said: &[(Side, Vec<u8>)], size: usize, bytes: usize) -> Vec<Exchange> {
 
 proptest! {
     #[test]
-    fn how_the_stream_is_cut_changes_nothing(said in clean(), size in 1..30usize) {
-        let whole = feed(&said, usize::MAX, usize::MAX);
+    fn how_the_stream_is_cut_changes_nothing(packets in clean(), size in 1..30usize) {
+        let whole = feed(&packets, usize::MAX, usize::MAX);
         prop_assert!(whole.iter().all(|e| e.response.done && !e.inferred && e.method.is_some()));
-        prop_assert_eq!(&feed(&said, 1, usize::MAX), &whole);
-        prop_assert_eq!(&feed(&said, size, usize::MAX), &whole);
+        prop_assert_eq!(&feed(&packets, 1, usize::MAX), &whole);
+        prop_assert_eq!(&feed(&packets, size, usize::MAX), &whole);
     }
 
     #[test]
-    fn any_prefix_gives_a_result(said in clean(), bytes in 0..600usize) {
-        let found = feed(&said, 7, bytes);
+    fn any_prefix_gives_a_result(packets in clean(), bytes in 0..600usize) {
+        let found = feed(&packets, 7, bytes);
         for (number, exchange) in (0..).zip(&found) {
             prop_assert_eq!(exchange.number, number);
         }

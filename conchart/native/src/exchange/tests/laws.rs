@@ -61,14 +61,14 @@ fn chunked(sizes: &[usize]) -> String {
 /// pair at random, its response could have a body, which is noise to a reader, and a reader finds
 /// its way out of noise at the beginnings of packets.)
 fn conversations() -> impl Strategy<Value = Vec<Packet>> {
-    let said = prop_oneof![
+    let message = prop_oneof![
         request(METHODS).prop_map(|text| (Side::Client, text)),
         response().prop_map(|text| (Side::Server, text)),
     ];
-    let pieces = (said, 1..80usize);
-    prop::collection::vec(pieces, 1..12).prop_map(|said| {
+    let pieces = (message, 1..80usize);
+    prop::collection::vec(pieces, 1..12).prop_map(|pieces| {
         let mut talk = Talk::new();
-        for ((from, text), size) in said {
+        for ((from, text), size) in pieces {
             for piece in text.as_bytes().chunks(size) {
                 talk = talk.say(from, piece, 0);
             }
@@ -186,9 +186,9 @@ fn anything() -> impl Strategy<Value = Vec<u8>> {
 /// Requests, each answered by one response that has an end.
 fn clean_conversations() -> impl Strategy<Value = Vec<Packet>> {
     let sound = response().prop_filter("has an end", |r| !r.contains("until close") && !r.contains(" 10"));
-    prop::collection::vec((request(&["GET", "HEAD", "POST"]), sound, 1..60usize, 1..60usize), 1..8).prop_map(|said| {
+    prop::collection::vec((request(&["GET", "HEAD", "POST"]), sound, 1..60usize, 1..60usize), 1..8).prop_map(|pairs| {
         let mut talk = Talk::new();
-        for (request, response, a, b) in said {
+        for (request, response, a, b) in pairs {
             for piece in request.as_bytes().chunks(a) {
                 talk = talk.client(piece);
             }

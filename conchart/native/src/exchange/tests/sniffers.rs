@@ -88,8 +88,8 @@ fn what_is_spoken_does_not_change_without_end() {
 
 #[test]
 fn a_packet_of_something_unknown_is_asked_of_the_few_rows_that_may_begin_there() {
-    let asked = |start| later(Carrier::Stream, start).len();
-    assert_eq!([asked(Start::Beginning), asked(Start::Midstream)], [3, 28]);
+    let rows = |start| later(Carrier::Stream, start).len();
+    assert_eq!([rows(Start::Beginning), rows(Start::Midstream)], [3, 28]);
 }
 
 #[test]

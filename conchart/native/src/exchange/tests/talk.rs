@@ -112,10 +112,10 @@ impl Talk {
 }
 
 /// What is found where each side says so much at once; the same is found where TCP cuts it into pieces of these sizes.
-pub fn however_tcp_cut_it(said: &[(Side, Vec<u8>)], sizes: &[usize]) -> Vec<Exchange> {
+pub fn however_tcp_cut_it(packets: &[(Side, Vec<u8>)], sizes: &[usize]) -> Vec<Exchange> {
     let (mut whole, mut cut) = (Talk::new(), Talk::new());
     let mut sizes = sizes.iter().copied().cycle();
-    for (from, bytes) in said {
+    for (from, bytes) in packets {
         whole = whole.say(*from, bytes, 0);
         let mut rest = &bytes[..];
         while !rest.is_empty() {

@@ -131,10 +131,10 @@ fn protocols_whose_requests_only_look_like_http_are_not_read_as_http() {
 }
 
 /// Records of TLS: who, how long, and whether it has the size of a 100 (Continue).
-fn turns_of_records(said: &[(Side, u64, bool)]) -> Vec<super::super::Exchange> {
+fn turns_of_records(records: &[(Side, u64, bool)]) -> Vec<super::super::Exchange> {
     let mut ledger = Ledger::default();
     let mut turns = Turns::new(Start::Beginning, "tls", Units::Records);
-    for (nth, &(from, bytes, may_be_interim)) in said.iter().enumerate() {
+    for (nth, &(from, bytes, may_be_interim)) in records.iter().enumerate() {
         let first = moment(nth as u64 + 1);
         turns.add(&mut ledger, &Run { may_be_interim, ..Run::new(from, (first, first), bytes) });
     }
@@ -154,7 +154,7 @@ fn what_has_the_size_of_100_continue_is_no_response_when_the_client_goes_on() {
 
 #[test]
 fn a_certificate_asked_for_in_the_middle_is_part_of_the_wait() {
-    let said = |expects: bool| {
+    let turns_where = |expects: bool| {
         let mut ledger = Ledger::default();
         let mut turns = Turns::new(Start::Beginning, "tls", Units::Records);
         if expects {
@@ -169,9 +169,9 @@ fn a_certificate_asked_for_in_the_middle_is_part_of_the_wait() {
         turns.finish(&mut ledger);
         std::iter::from_fn(|| ledger.next_exchange()).collect::<Vec<_>>()
     };
-    let [e] = &said(true)[..] else { panic!() };
+    let [e] = &turns_where(true)[..] else { panic!() };
     assert_eq!((short(e.request).1, short(e.response).0, e.confidence), (Some(1), Some(6), 0.8));
-    assert_eq!(said(false).len(), 2, "a client that never offered it");
+    assert_eq!(turns_where(false).len(), 2, "a client that never offered it");
 }
 
 #[test]
@@ -194,10 +194,10 @@ fn bytes_that_end_a_record_are_not_missing_beyond_it() {
 }
 
 /// Records that take several packets: who, from which frame to which, how long.
-fn turns_of_long_records(said: &[(Side, u64, u64, u64)]) -> Vec<super::super::Exchange> {
+fn turns_of_long_records(records: &[(Side, u64, u64, u64)]) -> Vec<super::super::Exchange> {
     let mut ledger = Ledger::default();
     let mut turns = Turns::new(Start::Beginning, "tls", Units::Records);
-    for &(from, first, last, bytes) in said {
+    for &(from, first, last, bytes) in records {
         turns.add(&mut ledger, &Run::new(from, (moment(first), moment(last)), bytes));
     }
     turns.finish(&mut ledger);
@@ -211,10 +211,11 @@ fn a_request_that_is_refused_in_the_middle_of_a_record_is_one_request() {
     let [e] = &found[..] else { panic!("{}", found.len()) };
     assert_eq!((short(e.request).1, short(e.response).0, e.request.bytes), (Some(14), Some(9), 32_000));
     // Its later records belong to it, too; the next request is one of its own.
-    let mut said = vec![(client, 1, 5, 16_000), (server, 9, 9, 300), (client, 6, 14, 16_000), (client, 15, 20, 4_000)];
-    assert_eq!(turns_of_long_records(&said)[0].request.bytes, 36_000);
-    said.extend([(server, 30, 30, 200), (client, 31, 31, 80)]);
-    let found = turns_of_long_records(&said);
+    let mut records =
+        vec![(client, 1, 5, 16_000), (server, 9, 9, 300), (client, 6, 14, 16_000), (client, 15, 20, 4_000)];
+    assert_eq!(turns_of_long_records(&records)[0].request.bytes, 36_000);
+    records.extend([(server, 30, 30, 200), (client, 31, 31, 80)]);
+    let found = turns_of_long_records(&records);
     assert_eq!(found.iter().map(|e| e.request.bytes).collect::<Vec<_>>(), [36_000, 80]);
     // What came in the middle was not the response when the server goes on.
     assert_eq!((short(found[0].response).0, found[0].response.bytes, found[0].confidence), (Some(30), 200, 0.8));
@@ -228,11 +229,11 @@ fn a_record_that_begins_after_the_response_is_another_request() {
 }
 
 /// A record of each side, so many milliseconds after the one before.
-fn turns_in_time(said: &[(Side, i64)]) -> Vec<super::super::Exchange> {
+fn turns_in_time(records: &[(Side, i64)]) -> Vec<super::super::Exchange> {
     let mut ledger = Ledger::default();
     let mut turns = Turns::new(Start::Beginning, "tls", Units::Records);
     let mut at = 0;
-    for (frame, (from, after_ms)) in (1..).zip(said) {
+    for (frame, (from, after_ms)) in (1..).zip(records) {
         at += after_ms * 1_000_000;
         let seen = Moment::new(at, frame, Side::Client);
         turns.add(&mut ledger, &Run::new(*from, (seen, seen), 100));

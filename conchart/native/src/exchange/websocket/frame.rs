@@ -74,7 +74,7 @@ impl Message for Frame {
         if frame.is_control() && (!is_last || compressed || frame.payload > MAX_CONTROL) {
             return Read::Wrong;
         }
-        Read::Known(frame, payload.saturating_add(header))
+        Read::Parsed(frame, payload.saturating_add(header))
     }
 }
 
@@ -83,7 +83,7 @@ impl Message for Frame {
 pub(super) fn begins(packet: &[u8], asks: bool) -> bool {
     let mut rest = packet;
     while let Some(&second) = rest.get(1) {
-        let Read::Known(frame, len) = Frame::read(rest, true, ()) else {
+        let Read::Parsed(frame, len) = Frame::read(rest, true, ()) else {
             return false;
         };
         let shortest = match second & 0x7f {

@@ -37,12 +37,11 @@ fn start() -> Talk {
 }
 
 /// Sender, number, kind, bytes, frames of the first and the last byte.
-type Told = (Side, u32, ContentKind, u64, u64, Option<u64>);
+type Row = (Side, u32, ContentKind, u64, u64, Option<u64>);
 
-fn told(messages: &[ContentMessage]) -> Vec<Told> {
-    let told =
-        |m: &ContentMessage| (m.from, m.number, m.kind, m.bytes, m.first.frame(), m.done.then(|| m.last.frame()));
-    messages.iter().map(told).collect()
+fn rows(messages: &[ContentMessage]) -> Vec<Row> {
+    let row = |m: &ContentMessage| (m.from, m.number, m.kind, m.bytes, m.first.frame(), m.done.then(|| m.last.frame()));
+    messages.iter().map(row).collect()
 }
 
 #[test]
@@ -58,7 +57,7 @@ fn messages_of_both_sides_belong_to_the_exchange_that_upgraded() {
     assert!(messages.iter().all(|m| m.exchange == 0 && m.requester == Side::Client));
     assert_eq!(messages.iter().filter(|m| m.compressed).map(|m| m.bytes).collect::<Vec<_>>(), [300]);
     assert_eq!(
-        told(&messages),
+        rows(&messages),
         [
             (Side::Server, 0, ContentKind::Text, 5, 2, Some(2)),
             (Side::Client, 0, ContentKind::Binary, 300, 3, Some(3)),
@@ -80,7 +79,7 @@ fn fragments_are_one_message_and_control_frames_may_come_between() {
     assert_eq!(talk.conversation.earliest_open(), None);
     let expected =
         [(Side::Server, 1, ContentKind::Ping, 3, 4, Some(4)), (Side::Server, 0, ContentKind::Text, 211, 3, Some(6))];
-    assert_eq!(told(&talk.messages()), expected);
+    assert_eq!(rows(&talk.messages()), expected);
 }
 
 #[test]
@@ -89,19 +88,19 @@ fn a_message_that_is_cut_off_has_no_end() {
     talk.finish();
     let expected =
         [(Side::Client, 0, ContentKind::Text, 100, 4, None), (Side::Server, 0, ContentKind::Binary, 10, 3, None)];
-    assert_eq!(told(&talk.messages()), expected);
+    assert_eq!(rows(&talk.messages()), expected);
 }
 
 #[test]
 fn missing_bytes_inside_a_message_leave_its_times_and_others_are_found_again() {
     let long = server(FIN | 2, 1000);
     let mut talk = start().server(&long[..100]).gap(Side::Server, 500).server(&long[600..]);
-    assert_eq!(told(&talk.messages()), [(Side::Server, 0, ContentKind::Binary, 1000, 3, Some(5))]);
+    assert_eq!(rows(&talk.messages()), [(Side::Server, 0, ContentKind::Binary, 1000, 3, Some(5))]);
     // Of this one nobody knows how much of it is missing.
     talk = talk.server(&long[..100]).gap(Side::Server, 2000).server("ppp").server(server(FIN | 1, 4));
     let expected =
         [(Side::Server, 1, ContentKind::Binary, 1000, 6, None), (Side::Server, 2, ContentKind::Text, 4, 9, Some(9))];
-    assert_eq!(told(&talk.messages()), expected);
+    assert_eq!(rows(&talk.messages()), expected);
     talk.finish();
     assert_eq!(talk.unseen(), [(6, 8)]);
 }
@@ -145,9 +144,9 @@ fn frames() -> impl Strategy<Value = Vec<(bool, Vec<u8>)>> {
 proptest! {
     #[test]
     fn how_tcp_cuts_a_websocket_changes_nothing(frames in frames(), sizes in prop::collection::vec(1usize..60, 1..40)) {
-        let mut said = vec![(Side::Client, UPGRADE.into()), (Side::Server, SWITCHED.into())];
-        said.extend(frames.into_iter().map(|(asks, bytes)| (if asks { Side::Client } else { Side::Server }, bytes)));
-        let found = however_tcp_cut_it(&said, &sizes);
+        let mut packets = vec![(Side::Client, UPGRADE.into()), (Side::Server, SWITCHED.into())];
+        packets.extend(frames.into_iter().map(|(asks, bytes)| (if asks { Side::Client } else { Side::Server }, bytes)));
+        let found = however_tcp_cut_it(&packets, &sizes);
         prop_assert_eq!(found.len(), 1);
     }
 

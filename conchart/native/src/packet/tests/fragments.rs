@@ -63,8 +63,8 @@ fn the_last_to_arrive_completes_the_packet_whatever_their_order() {
             assert_eq!(frames.len(), 4);
             frames.rotate_left(rotation);
             let mut fragments = Fragments::default();
-            let said: Vec<Is> = frames.iter().map(|frame| add(&mut fragments, frame, 1)).collect();
-            assert_eq!(said, [Is::Waiting, Is::Waiting, Is::Waiting, whole()]);
+            let results: Vec<Is> = frames.iter().map(|frame| add(&mut fragments, frame, 1)).collect();
+            assert_eq!(results, [Is::Waiting, Is::Waiting, Is::Waiting, whole()]);
             assert_eq!(fragments.drain(), []);
         }
     }
@@ -105,8 +105,8 @@ fn pieces_that_the_snap_length_cut_give_the_bytes_up_to_the_first_that_is_missin
     frames[0].truncate(len - 8);
     let mut fragments = Fragments::default();
     assert_eq!(add(&mut fragments, &frames[1], 1), Is::Waiting);
-    let Is::Whole(said) = add(&mut fragments, &frames[0], 2) else { panic!("not whole") };
-    assert_eq!(said.as_bytes(), &TEXT[..20]);
+    let Is::Whole(joined) = add(&mut fragments, &frames[0], 2) else { panic!("not whole") };
+    assert_eq!(joined.as_bytes(), &TEXT[..20]);
 }
 
 #[test]
@@ -152,13 +152,13 @@ proptest! {
         parts in proptest::collection::vec((0..4_u8, any::<u8>(), 0..12_usize, any::<bool>(), 0..3_u8), 0..60),
     ) {
         let mut fragments = Fragments::default();
-        let (mut frames, mut kept) = (0, 0);
+        let (mut frames, mut added) = (0, 0);
         for (index, (id, place, words, more, odd)) in parts.into_iter().enumerate() {
             let mut packet = ipv4(17, &[], &vec![0; words * 8 + usize::from(odd / 2)]);
             packet[4..6].copy_from_slice(&[0, id]);
             packet[6..8].copy_from_slice(&[if more { 0x20 } else { 0 }, (place % 16).max(u8::from(!more))]);
             let Ok(Decoded::Fragment(fragment)) = decode(LinkType::RAW, &packet, 0) else { panic!("no fragment") };
-            kept += 1;
+            added += 1;
             match fragments.add(&fragment, Arrival { at: index as i64 * 10_000_000, frame: index as u64 }) {
                 Placed::Waiting => {}
                 Placed::Copy => frames += 1,
@@ -166,7 +166,7 @@ proptest! {
             }
         }
         frames += fragments.drain().iter().map(|lost| lost.frames).sum::<i64>();
-        prop_assert_eq!(frames, kept);
+        prop_assert_eq!(frames, added);
     }
 }
 

@@ -79,17 +79,17 @@ fn in_a_tunnel_the_innermost_frame_names_the_sender() {
 
 #[test]
 fn of_tunnels_in_each_other_the_innermost_is_told() {
-    let told = |outer: &[u8]| segment(LinkType::RAW, outer, outer.len()).station.tunnel.map(Tunnel::name);
+    let tunnel_name = |outer: &[u8]| segment(LinkType::RAW, outer, outer.len()).station.tunnel.map(Tunnel::name);
     let gre = ipv4(47, &[], &[&[0, 0, 8, 0], &hello()[..]].concat());
-    let names: Vec<_> = tunnels(&hello()).iter().map(|outer| told(outer)).collect();
+    let names: Vec<_> = tunnels(&hello()).iter().map(|outer| tunnel_name(outer)).collect();
     for name in ["ip", "gre", "erspan", "etherip", "mpls", "srv6", "vxlan", "vxlan-gpe", "geneve", "gtp-u"] {
         assert!(names.contains(&Some(name)), "{name}");
     }
     for name in ["l2tp", "l2tpv3", "tzsp"] {
         assert!(names.contains(&Some(name)), "{name}");
     }
-    assert_eq!(told(&hello()), None);
-    assert_eq!(told(&ipv4(4, &[], &gre)), Some("gre"));
+    assert_eq!(tunnel_name(&hello()), None);
+    assert_eq!(tunnel_name(&ipv4(4, &[], &gre)), Some("gre"));
 }
 
 #[test]

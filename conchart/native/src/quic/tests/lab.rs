@@ -24,7 +24,7 @@ pub(crate) fn flows(case: &str, port: u16) -> Vec<Vec<Datagram>> {
         }
         let (from, client) = if source == port { (Side::Server, destination) } else { (Side::Client, source) };
         let datagram = Datagram { from, bytes: udp[8..].to_vec() };
-        match flows.iter_mut().find(|(known, _)| *known == client) {
+        match flows.iter_mut().find(|(other, _)| *other == client) {
             Some((_, flow)) => flow.push(datagram),
             None => flows.push((client, vec![datagram])),
         }

@@ -4,7 +4,7 @@ use super::*;
 
 /// A response of which 3,420 bytes came at 0 ms, all acknowledged, and then nothing until `end` ms.
 fn stopped(end: f64, phase: phases::Kind) -> Vec<(Kind, Option<Detail>, Side, i64, i64)> {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 2 * MSS);
     wire.data(0.1, S, 2 * MSS, 300, 500);
     wire.ack(20.2, C, 2 * MSS + 500);
@@ -28,7 +28,7 @@ fn a_message_that_is_over_or_of_the_other_side_is_none() {
 
 #[test]
 fn what_was_not_acknowledged_is_no_pause_of_a_program() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 500);
     wire.packet(1_000.0, C, RST, 300, 0, 0);
     wire.stalls.conclude(&wire.tcp, wire.last);

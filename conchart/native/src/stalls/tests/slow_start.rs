@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_flight_that_waits_for_its_first_acknowledgement_is_slow_start() {
-    let mut wire = asked();
+    let mut wire = with_request();
     for number in 0..10 {
         wire.data(f64::from(number) * 0.01, S, number * MSS, 300, MSS);
     }
@@ -15,7 +15,7 @@ fn a_flight_that_waits_for_its_first_acknowledgement_is_slow_start() {
 
 /// A response: segments of these lengths, an acknowledgement of the first two 20 ms later, and what goes out then.
 fn answered_in(lengths: &[u32], then: u32) -> Vec<(Kind, Option<Detail>, Side, i64, i64)> {
-    let mut wire = asked();
+    let mut wire = with_request();
     let mut position = 0;
     for (number, length) in (0_u32..).zip(lengths) {
         wire.data(f64::from(number) * 0.01, S, position, 300, *length);
@@ -55,7 +55,7 @@ fn a_small_segment_behind_any_other_number_waited_for_the_small_one_before() {
 
 #[test]
 fn the_end_of_what_the_congestion_window_keeps_is_not_held() {
-    let mut wire = asked();
+    let mut wire = with_request();
     wire.data(0.0, S, 0, 300, 200);
     for segment in 0..8 {
         wire.data(0.0, S, 200 + segment * MSS, 300, MSS);
@@ -78,7 +78,7 @@ fn a_first_window_of_fewer_than_ten_segments_is_a_small_one() {
 
 /// A response in 17 short segments and what follows the acknowledgement of the first two, at once; behind them another request,
 /// which its sender had before that, but not acknowledged.
-fn asked_again(count: u32, pause: f64, then: u32) -> Vec<(Kind, Option<Detail>, Side, i64, i64)> {
+fn requested_again(count: u32, pause: f64, then: u32) -> Vec<(Kind, Option<Detail>, Side, i64, i64)> {
     let mut wire = Wire::open(0.1, 20.0);
     wire.data(-40.0, C, 0, 0, 300);
     for number in 0..count {
@@ -97,19 +97,19 @@ fn asked_again(count: u32, pause: f64, then: u32) -> Vec<(Kind, Option<Detail>, 
 
 #[test]
 fn short_segments_fill_a_window_that_counts_segments() {
-    assert_eq!(asked_again(17, 20.95, MSS - 12), [(Kind::SlowStart, None, S, 0, 20)]);
+    assert_eq!(requested_again(17, 20.95, MSS - 12), [(Kind::SlowStart, None, S, 0, 20)]);
 }
 
 #[test]
 fn not_so_if_they_were_few_or_go_on_as_short_or_later() {
     for (count, pause, then) in [(9, 20.95, MSS - 12), (17, 20.95, 58), (17, 31.0, MSS - 12)] {
-        assert_eq!(asked_again(count, pause, then), [], "{count} segments, after {pause} ms {then} bytes");
+        assert_eq!(requested_again(count, pause, then), [], "{count} segments, after {pause} ms {then} bytes");
     }
 }
 
 /// Twelve segments of which four are short, the last one included, and a full one behind the acknowledgement.
 fn cut_up(asks: u32) -> Vec<(Kind, Option<Detail>, Side, i64, i64)> {
-    let mut wire = asked();
+    let mut wire = with_request();
     let mut position = 0;
     for number in 0..12 {
         let length = if number % 6 > 3 { 300 } else { MSS };

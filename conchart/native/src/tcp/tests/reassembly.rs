@@ -97,11 +97,11 @@ fn a_damaged_acknowledgement_discards_nothing() {
 #[test]
 fn a_damaged_acknowledgement_moves_no_start() {
     for damage in [1, 5, 487, 1 << 20, 1 << 29, 3 << 29] {
-        let asked =
+        let run =
             |script: Script| script.client(31, 0, 0, "ask").server(137, 0, 3, "response").client(138, 3, 8, "").run();
         let syn = Script::new().packet(0, Side::Client, SYN, 0, 0, "").client(30, 0, damage, "");
         let syn_ack = Script::new().packet(20 * MS, Side::Server, SYN | ACK, 0, damage, "").client(30, 0, 0, "");
-        for (connection, heard) in [asked(syn), asked(syn_ack)] {
+        for (connection, heard) in [run(syn), run(syn_ack)] {
             assert_eq!((heard.text.client.as_str(), heard.text.server.as_str()), ("ask", "response"), "{damage}");
             assert_eq!(connection.halves.server.missing() + connection.halves.client.missing(), 0);
         }

@@ -46,7 +46,7 @@ pub(super) enum Opened {
     /// Encrypted for us as for everybody: it is read as if there were no keys.
     Encrypted,
     /// A part of a record, the rest of which is to come.
-    Kept,
+    Buffered,
     /// Handshake messages, an alert, or (TLS 1.2) a ChangeCipherSpec.
     Content(Content),
     /// Application data.
@@ -147,7 +147,7 @@ impl Decryptor {
     /// that is missing.
     pub fn take_earlier(&mut self) -> Vec<Clear> {
         let mut earlier = match &mut self.early {
-            EarlyData::Taken(kept) => std::mem::take(kept),
+            EarlyData::Taken(buffered) => std::mem::take(buffered),
             _ => Vec::new(),
         };
         self.has_opened |= !earlier.is_empty();
@@ -172,7 +172,7 @@ impl Decryptor {
             return if side.data && is_data { self.unopened(from, part) } else { Opened::Encrypted };
         }
         if !side.collect(part) {
-            return Opened::Kept;
+            return Opened::Buffered;
         }
         let (body, marks) = (std::mem::take(&mut side.body), std::mem::take(&mut side.marks));
         let opened = self.open_whole(from, part, if body.is_empty() { part.bytes } else { &body }, &marks);
@@ -216,7 +216,7 @@ impl Decryptor {
 
     fn unopened(&self, from: Side, part: &RecordPart<'_>) -> Opened {
         if !part.done {
-            return Opened::Kept;
+            return Opened::Buffered;
         }
         let missing = u64::from(part.record.length).saturating_sub(self.overhead);
         Opened::Data(clear(from, part, missing))
@@ -235,10 +235,10 @@ impl Decryptor {
         }
         let clear = clear(from, part, 0).opened(content.bytes, content.offset, marks);
         match &mut self.early {
-            EarlyData::Waiting(kept) if epoch == Epoch::Early => {
-                let bytes: usize = kept.iter().map(|kept| kept.content.len()).sum();
+            EarlyData::Waiting(buffered) if epoch == Epoch::Early => {
+                let bytes: usize = buffered.iter().map(|clear| clear.content.len()).sum();
                 if bytes < MAX_EARLY {
-                    kept.push(clear);
+                    buffered.push(clear);
                 }
                 return Opened::Early;
             }
@@ -268,8 +268,9 @@ impl Decryptor {
     }
 
     fn decide_early(&mut self, taken: bool) {
-        let kept = if let EarlyData::Waiting(kept) = &mut self.early { std::mem::take(kept) } else { return };
-        self.early = if taken { EarlyData::Taken(kept) } else { EarlyData::Refused };
+        let buffered =
+            if let EarlyData::Waiting(buffered) = &mut self.early { std::mem::take(buffered) } else { return };
+        self.early = if taken { EarlyData::Taken(buffered) } else { EarlyData::Refused };
     }
 
     fn client_hello(&mut self, from: Side, hello: &ClientHello<'_>) {
@@ -318,9 +319,9 @@ impl Decryptor {
 
     /// A resumed session has the master secret of the first one, which may be all that the key log names.
     fn choose_master(&mut self, secrets: &mut Option<Secrets>, session_id: &[u8]) {
-        let known = secrets.as_ref().and_then(|secrets| secrets.get(Label::Master));
+        let logged = secrets.as_ref().and_then(|secrets| secrets.get(Label::Master));
         let resumable = self.resumable.take().filter(|(id, _)| !id.is_empty() && **id == *session_id);
-        self.master = known.or(resumable.map(|(_, master)| master));
+        self.master = logged.or(resumable.map(|(_, master)| master));
         if let Some(master) = self.master {
             secrets.get_or_insert_default().set(Label::Master, master);
             self.keys.remember_session(session_id, master);

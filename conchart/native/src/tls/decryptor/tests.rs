@@ -145,7 +145,7 @@ fn clear(talk: &mut Talk) -> Vec<Clear> {
 }
 
 /// Who said what; `None` for bytes that are missing.
-fn said(talk: &mut Talk) -> Vec<(Side, Result<String, u64>)> {
+fn texts(talk: &mut Talk) -> Vec<(Side, Result<String, u64>)> {
     let text = |clear: &Clear| String::from_utf8(clear.content.clone()).unwrap();
     clear(talk).iter().map(|c| (c.from, if c.missing > 0 { Err(c.missing) } else { Ok(text(c)) })).collect()
 }
@@ -197,7 +197,7 @@ fn tickets_updates_and_alerts_are_no_data() {
     let text = |text: &str| Ok(text.to_owned());
     let expected =
         [(Client, text("ask")), (Server, text("answer")), (Client, text("more")), (Client, text("once more"))];
-    assert_eq!(said(&mut talk), expected);
+    assert_eq!(texts(&mut talk), expected);
     talk.fin(Client);
     talk.tls.finish();
     assert!(talk.records().is_empty() && clear(&mut talk).is_empty());
@@ -251,7 +251,7 @@ fn records_after_missing_ones_are_opened_and_the_missing_bytes_counted() {
     talk.gap(Server, (records[1].len() + records[2].len()) as u64);
     talk.server(&records[3]);
     let text = |text: &str| (Server, Ok(text.to_owned()));
-    assert_eq!(said(&mut talk), [text("one"), (Server, Err(10)), text("nine")]);
+    assert_eq!(texts(&mut talk), [text("one"), (Server, Err(10)), text("nine")]);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_record_that_was_cut_is_missing_and_the_next_one_opens() {
     talk.send_cut(Server, &server.seal(23, &[b'x'; 300]), 96);
     talk.server(&server.seal(23, b"three"));
     let text = |text: &str| (Server, Ok(text.to_owned()));
-    assert_eq!(said(&mut talk), [text("one"), (Server, Err(300)), text("three")]);
+    assert_eq!(texts(&mut talk), [text("one"), (Server, Err(300)), text("three")]);
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn too_far_ahead_a_direction_is_given_up_and_the_other_goes_on() {
     talk.server(&server.seal(23, b"lost"));
     talk.client(&client.seal(23, b"ask"));
     talk.server(&server.seal(23, b"lost too"));
-    let lost: Vec<_> = said(&mut talk).into_iter().map(|(from, said)| (from, said.is_err())).collect();
+    let lost: Vec<_> = texts(&mut talk).into_iter().map(|(from, text)| (from, text.is_err())).collect();
     assert_eq!(lost, [(Server, false), (Server, true), (Server, true), (Client, false), (Server, true)]);
 }
 
@@ -301,7 +301,7 @@ fn with_traffic_secrets_only_data_is_read_and_the_handshake_inferred() {
     let mut talk = shaken(key_log(&TRAFFIC_SECRETS));
     talk.client(&sealer(CLIENT_TRAFFIC).seal(23, b"ask"));
     talk.server(&sealer(SERVER_TRAFFIC).seal(23, b"answer"));
-    assert_eq!(said(&mut talk), [(Client, Ok("ask".to_owned())), (Server, Ok("answer".to_owned()))]);
+    assert_eq!(texts(&mut talk), [(Client, Ok("ask".to_owned())), (Server, Ok("answer".to_owned()))]);
     let handshake = talk.end();
     assert_eq!(
         (handshake.outcome, handshake.inferred, handshake.keys),
@@ -355,7 +355,7 @@ fn early(taken: bool) -> Talk {
 #[test]
 fn early_data_counts_when_the_server_takes_it() {
     let mut talk = early(true);
-    assert_eq!(said(&mut talk), [(Client, Ok("early".to_owned())), (Client, Ok("late".to_owned()))]);
+    assert_eq!(texts(&mut talk), [(Client, Ok("early".to_owned())), (Client, Ok("late".to_owned()))]);
     let handshake = talk.end();
     assert_eq!((handshake.kind, handshake.early_data, handshake.inferred), (Some(Kind::Psk0Rtt), Some(true), false));
     assert_eq!(handshake.ready.map(|ready| ready.at), Some(MS));
@@ -364,7 +364,7 @@ fn early_data_counts_when_the_server_takes_it() {
 #[test]
 fn early_data_that_is_refused_was_never_said() {
     let mut talk = early(false);
-    assert_eq!(said(&mut talk), [(Client, Ok("late".to_owned()))]);
+    assert_eq!(texts(&mut talk), [(Client, Ok("late".to_owned()))]);
     let handshake = talk.end();
     assert_eq!((handshake.kind, handshake.early_data), (Some(Kind::Psk), Some(false)));
 }
@@ -419,7 +419,7 @@ fn tls12_is_opened_with_the_master_secret() {
         talk.client(&seal(Client, 1, 23, b"ask"));
         talk.server(&seal(Server, 1, 23, b"answer"));
         talk.server(&seal(Server, 2, 21, &[1, 0]));
-        assert_eq!(said(&mut talk), [(Client, Ok("ask".to_owned())), (Server, Ok("answer".to_owned()))], "cbc {cbc}");
+        assert_eq!(texts(&mut talk), [(Client, Ok("ask".to_owned())), (Server, Ok("answer".to_owned()))], "cbc {cbc}");
         let handshake = talk.end();
         assert_eq!((handshake.keys, handshake.ready), (Some(KeyCoverage::All), Some(ready)));
         assert!(talk.records().is_empty());
@@ -483,7 +483,7 @@ fn a_resumed_session_of_tls12_has_the_secret_of_the_first() {
         let keys = key_log(&[("CLIENT_RANDOM", 0xaa)]);
         first12(keys.clone());
         let mut talk = resumed12(keys, &hello, &hello.session_id);
-        assert_eq!(said(&mut talk), [(Client, Ok("ask".to_owned())), (Server, Ok("answer".to_owned()))], "{kind:?}");
+        assert_eq!(texts(&mut talk), [(Client, Ok("ask".to_owned())), (Server, Ok("answer".to_owned()))], "{kind:?}");
         let handshake = talk.end();
         assert_eq!((handshake.kind, handshake.keys), (Some(kind), Some(KeyCoverage::All)));
     }

@@ -89,7 +89,7 @@ impl Handshaking {
 
     #[cfg(test)]
     pub fn buffered(&self) -> usize {
-        self.messages.client.kept() + self.messages.server.kept()
+        self.messages.client.buffered() + self.messages.server.buffered()
     }
 }
 
@@ -450,7 +450,7 @@ impl Machine {
             }
             self.offer.sent = Some(message.last);
             self.facts.post_handshake_auth = hello.post_handshake_auth;
-            self.facts.ech = hello.known(hello.ech);
+            self.facts.ech = hello.certain(hello.ech);
             self.facts.client_hello_bytes = message.length.checked_add(HEADER);
             self.hear_offer(hello);
             if hello.whole {
@@ -476,7 +476,7 @@ impl Machine {
             (hello.takes_tickets(true), hello.takes_tickets(false));
         let facts = &mut self.facts;
         facts.version_offered = highest.map(Version::name);
-        facts.early_data_offered = hello.known(hello.early_data);
+        facts.early_data_offered = hello.certain(hello.early_data);
         facts.ticket_offered = if is_tls13 { self.offer.takes_tickets13 } else { self.offer.takes_tickets12 };
         facts.key_shares = comma_separated(hello.key_shares().map(names::group));
         facts.resumption_offered = if hello.psk {

@@ -33,8 +33,8 @@ impl Machine {
     fn end_flight(&mut self, from: Side, end: u64) {
         let facts = &mut self.facts;
         // Inside an established connection, flights mingle with application data.
-        let known = facts.server_hello.is_some() && !self.renegotiates;
-        if known && facts.server_done.is_some() && facts.hello_by == Some(from.peer()) {
+        let is_first = facts.server_hello.is_some() && !self.renegotiates;
+        if is_first && facts.server_done.is_some() && facts.hello_by == Some(from.peer()) {
             facts.server_flight_bytes.get_or_insert(end.saturating_sub(self.server_hello_offset));
         }
     }

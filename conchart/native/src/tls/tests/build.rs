@@ -222,12 +222,12 @@ impl Talk {
         self.now()
     }
 
-    /// A packet of which the capture kept `kept` bytes.
-    pub fn send_cut(&mut self, from: Side, bytes: &[u8], kept: usize) -> Moment {
+    /// A packet of which the capture kept `captured` bytes.
+    pub fn send_cut(&mut self, from: Side, bytes: &[u8], captured: usize) -> Moment {
         self.frame += 1;
-        let cut = (bytes.len() - kept) as u32;
+        let cut = (bytes.len() - captured) as u32;
         let acked = self.sent[from.peer()];
-        self.tls.data(from, Chunk { bytes: &bytes[..kept], cut, offset: self.sent[from], acked, seen: self.now() });
+        self.tls.data(from, Chunk { bytes: &bytes[..captured], cut, offset: self.sent[from], acked, seen: self.now() });
         self.sent[from] += bytes.len() as u64;
         self.now()
     }

@@ -155,8 +155,8 @@ fn a_servers_settings_tell_that_http2_is_spoken_and_nothing_is_held_back() {
         talk.client(&data(400));
         talk.server(&data(3_000));
         let unasked = [(Server, 255), (Server, 255), (Server, 44)];
-        let asked = [(Client, 400), (Server, 3_000)];
-        assert_eq!(talk.sizes(), if http2 { [&unasked[..], &asked].concat() } else { asked.to_vec() });
+        let requested = [(Client, 400), (Server, 3_000)];
+        assert_eq!(talk.sizes(), if http2 { [&unasked[..], &requested].concat() } else { requested.to_vec() });
     }
 }
 

@@ -52,8 +52,8 @@ impl<'a> Poolers<'a> {
             }
         }
         let mut poolers = Self::default();
-        for (machine, asked) in machines {
-            poolers.pairs.extend(pairs(machine, asked));
+        for (machine, its_exchanges) in machines {
+            poolers.pairs.extend(pairs(machine, its_exchanges));
         }
         let ends: HashSet<i32, FixedState> = poolers.pairs.iter().flat_map(|&(front, back)| [front, back]).collect();
         poolers.statements = exchanges
@@ -139,20 +139,20 @@ fn alike(front: &Exchange, back: &Exchange) -> bool {
     front.dialect == back.dialect && front.shape.zip(back.shape).is_none_or(|(front, back)| front == back)
 }
 
-/// Gives the endpoints of a machine that a pooler joins; `asked` is what it was asked and asked itself.
-fn pairs(machine: i32, mut asked: Vec<&Exchange>) -> Vec<Pair> {
-    let known = |exchange: &Exchange| {
+/// Gives the endpoints of a machine that a pooler joins; `exchanges` is what it was asked and asked itself.
+fn pairs(machine: i32, mut exchanges: Vec<&Exchange>) -> Vec<Pair> {
+    let shape_of = |exchange: &Exchange| {
         exchange.statement.filter(|statement| !statement.starts).and_then(|statement| statement.shape)
     };
-    asked.retain(|exchange| known(exchange).is_some());
-    asked.sort_by_key(|exchange| (exchange.request_at, exchange.stream, exchange.number));
+    exchanges.retain(|exchange| shape_of(exchange).is_some());
+    exchanges.sort_by_key(|exchange| (exchange.request_at, exchange.stream, exchange.number));
     // Of each front endpoint, the fronts that wait, by their shape.
     let mut waiting: BTreeMap<i32, HashMap<Option<u64>, Vec<&Exchange>, FixedState>> = BTreeMap::new();
     let mut counts: BTreeMap<Pair, (u32, u32)> = BTreeMap::new();
-    let mut coming = asked.iter().filter(|exchange| exchange.accepted_by == Some(machine)).peekable();
-    for back in asked.iter().filter(|exchange| exchange.opened_by == Some(machine)) {
+    let mut coming = exchanges.iter().filter(|exchange| exchange.accepted_by == Some(machine)).peekable();
+    for back in exchanges.iter().filter(|exchange| exchange.opened_by == Some(machine)) {
         while let Some(front) = coming.next_if(|front| front.request_at <= back.request_at + SKEW_NS) {
-            let alike = waiting.entry(front.endpoint).or_default().entry(known(front)).or_default();
+            let alike = waiting.entry(front.endpoint).or_default().entry(shape_of(front)).or_default();
             alike.retain(|other| other.until() + SKEW_NS >= back.request_at);
             alike.push(front);
             alike.drain(..alike.len().saturating_sub(MOST_WAITING));
@@ -160,7 +160,7 @@ fn pairs(machine: i32, mut asked: Vec<&Exchange>) -> Vec<Pair> {
         for (&front, shapes) in waiting.iter().filter(|&(&front, _)| front != back.endpoint).take(MOST_CANDIDATES) {
             let (same, all) = counts.entry((front, back.endpoint)).or_default();
             *all += 1;
-            let fronts = shapes.get(&known(back)).into_iter().flatten();
+            let fronts = shapes.get(&shape_of(back)).into_iter().flatten();
             *same += u32::from(fronts.rev().any(|front| front.stream != back.stream && hands_on(front, back)));
         }
     }

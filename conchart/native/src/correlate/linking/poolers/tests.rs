@@ -13,7 +13,7 @@ const RESET: u64 = 4;
 const START: u64 = 5;
 
 /// A statement that a client sent at, and had an answer to at (0.01 ms); those behind the pooler have streams from 100 on.
-fn statement(stream: i32, number: i32, asked: i64, answered: i64, shape: u64) -> Exchange {
+fn statement(stream: i32, number: i32, requested: i64, answered: i64, shape: u64) -> Exchange {
     let behind = stream >= 100;
     Exchange {
         stream,
@@ -21,8 +21,8 @@ fn statement(stream: i32, number: i32, asked: i64, answered: i64, shape: u64) ->
         accepted_by: (!behind).then_some(POOLER),
         opened_by: behind.then_some(POOLER),
         endpoint: if behind { 5432 } else { 6432 },
-        request_at: asked * MS / 100,
-        request_done_at: asked * MS / 100,
+        request_at: requested * MS / 100,
+        request_done_at: requested * MS / 100,
         response_at: Some(answered * MS / 100),
         response_done_at: Some(answered * MS / 100),
         closed_at: answered * MS / 100,

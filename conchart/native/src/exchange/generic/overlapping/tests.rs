@@ -68,8 +68,8 @@ impl Talk {
     /// Of each exchange: when it was asked, and when its answer began and ended, in milliseconds.
     fn times(self) -> Vec<(i64, Option<i64>, Option<i64>)> {
         let ms = |moment: Option<Moment>| moment.map(|moment| moment.at / MS);
-        let told = |it: &Exchange| (ms(it.request.first).unwrap(), ms(it.response.first), ms(it.response.last));
-        self.exchanges().iter().map(told).collect()
+        let row = |it: &Exchange| (ms(it.request.first).unwrap(), ms(it.response.first), ms(it.response.last));
+        self.exchanges().iter().map(row).collect()
     }
 }
 
@@ -132,8 +132,8 @@ fn a_long_poll_alone_waits_for_its_answer() {
 #[test]
 fn so_many_requests_wait_and_no_more() {
     let mut talk = Talk::new();
-    for at in 0..2 * i64::try_from(MAX_ASKED).unwrap() {
+    for at in 0..2 * i64::try_from(MAX_REQUESTS).unwrap() {
         talk = talk.asks(at, 60);
     }
-    assert_eq!(talk.overlapping.asked.len(), MAX_ASKED);
+    assert_eq!(talk.overlapping.requests.len(), MAX_REQUESTS);
 }

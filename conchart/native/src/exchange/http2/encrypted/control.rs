@@ -45,7 +45,7 @@ pub(super) enum Meaning {
 
 /// What one side has said so far.
 #[derive(Clone, Copy, Debug, Default)]
-struct Said {
+struct Sent {
     /// Client: the preface alone.
     preface: bool,
     settings: bool,
@@ -60,36 +60,36 @@ struct Said {
 
 pub(super) struct Control {
     overhead: BySide<u8>,
-    said: BySide<Said>,
+    sent: BySide<Sent>,
     /// What may be a PING that is not answered yet.
     ping: BySide<Option<AppRecord>>,
 }
 
 impl Control {
     pub fn new(overhead: BySide<u8>) -> Self {
-        Self { overhead, said: BySide::default(), ping: BySide::default() }
+        Self { overhead, sent: BySide::default(), ping: BySide::default() }
     }
 
     /// `asks`: the requester sent it; `waits`: somebody waits for a response.
     pub fn meaning(&mut self, record: &AppRecord, asks: bool, waits: bool) -> Meaning {
         let from = record.from;
         let content = record.bytes.saturating_sub(u64::from(self.overhead[from]));
-        if !self.said[from].settings {
+        if !self.sent[from].settings {
             return self.begin(record, content, asks);
         }
-        let uncredited = self.said[from.peer()].uncredited;
-        let said = &mut self.said[from];
+        let uncredited = self.sent[from.peer()].uncredited;
+        let sent = &mut self.sent[from];
         match content {
             HEADER => {
-                let first = !std::mem::replace(&mut said.acknowledgement, true);
+                let first = !std::mem::replace(&mut sent.acknowledgement, true);
                 if first || asks { Meaning::Nothing } else { Meaning::End }
             }
-            _ if content == HEADER + WINDOW_UPDATE && !said.acknowledgement => {
-                said.acknowledgement = true;
+            _ if content == HEADER + WINDOW_UPDATE && !sent.acknowledgement => {
+                sent.acknowledgement = true;
                 Meaning::Credit
             }
             _ if content == WINDOW_UPDATE || is_updates(content) && uncredited >= CREDITED => {
-                self.said[from.peer()].uncredited = uncredited.saturating_sub(CREDITED);
+                self.sent[from.peer()].uncredited = uncredited.saturating_sub(CREDITED);
                 Meaning::Credit
             }
             PRIORITY if asks && waits => Meaning::Nothing,
@@ -104,31 +104,31 @@ impl Control {
                 Meaning::Nothing
             }
             _ => {
-                said.uncredited = said.uncredited.saturating_add(content);
-                Meaning::Messages(if asks { said.requests(content) } else { 1 })
+                sent.uncredited = sent.uncredited.saturating_add(content);
+                Meaning::Messages(if asks { sent.requests(content) } else { 1 })
             }
         }
     }
 
     /// Up to the SETTINGS with which each side begins.
     fn begin(&mut self, record: &AppRecord, content: u64, asks: bool) -> Meaning {
-        let said = &mut self.said[record.from];
-        said.uncredited = content;
+        let sent = &mut self.sent[record.from];
+        sent.uncredited = content;
         if !asks {
-            said.settings = begins_settings(content) || said.tickets == MAX_TICKETS;
-            said.acknowledgement = acknowledges_settings(content);
-            said.tickets += 1;
+            sent.settings = begins_settings(content) || sent.tickets == MAX_TICKETS;
+            sent.acknowledgement = acknowledges_settings(content);
+            sent.tickets += 1;
             return Meaning::Nothing;
         }
-        said.settings = content != PREFACE;
-        if is_preface(content) || said.preface && begins_settings(content) {
-            said.preface = true;
+        sent.settings = content != PREFACE;
+        if is_preface(content) || sent.preface && begins_settings(content) {
+            sent.preface = true;
             return Meaning::Nothing;
         }
         let more = content.saturating_sub(BEGINNING + FIRST_REQUEST) / NEXT_REQUEST;
         // What is longer has content, too.
         let more = if more < MAX_REQUESTS { more } else { 0 };
-        said.request = (more > 0).then_some(NEXT_REQUEST);
+        sent.request = (more > 0).then_some(NEXT_REQUEST);
         Meaning::Messages(1 + more)
     }
 
@@ -148,7 +148,7 @@ impl Control {
     }
 }
 
-impl Said {
+impl Sent {
     /// How many requests has a client in this record?
     fn requests(&self, content: u64) -> u64 {
         self.request.map(|request| content / request).filter(|many| (1..MAX_REQUESTS).contains(many)).unwrap_or(1)

@@ -18,26 +18,26 @@ const SIZES: Sizes = Sizes { body: 300, head: 4_096, piece: 1_000, full: 15_000 
 
 pub(in crate::exchange) struct EncryptedHttp2 {
     control: Control,
-    said: Overlapping,
+    overlapping: Overlapping,
 }
 
 impl EncryptedHttp2 {
     /// `overhead`: what each side's records take beyond their content.
     pub fn new(overhead: BySide<u8>) -> Self {
-        Self { control: Control::new(overhead), said: Overlapping::new("h2", SIZES) }
+        Self { control: Control::new(overhead), overlapping: Overlapping::new("h2", SIZES) }
     }
 
     pub fn record(&mut self, ledger: &mut Ledger, record: &AppRecord) {
         let asks = ledger.asks(record.from);
-        match self.control.meaning(record, asks, !self.said.is_idle()) {
-            Meaning::Credit if !asks => self.said.take_in(ledger, record),
+        match self.control.meaning(record, asks, !self.overlapping.is_idle()) {
+            Meaning::Credit if !asks => self.overlapping.take_in(ledger, record),
             Meaning::Nothing | Meaning::Credit => {}
-            Meaning::End => self.said.end_answer(ledger, record),
+            Meaning::End => self.overlapping.end_answer(ledger, record),
             Meaning::Messages(many) => {
                 if let Some(ping) = self.control.take_ping(record) {
                     self.reconsider(ledger, &ping, asks);
                 }
-                if asks { self.said.ask(ledger, record, many) } else { self.said.respond(ledger, record) }
+                if asks { self.overlapping.ask(ledger, record, many) } else { self.overlapping.respond(ledger, record) }
             }
         }
         ledger.release();
@@ -45,32 +45,32 @@ impl EncryptedHttp2 {
 
     /// The peer has received what looked like a PING and sends something else.
     fn reconsider(&mut self, ledger: &mut Ledger, ping: &AppRecord, by_requester: bool) {
-        if !by_requester && self.said.is_idle() && !self.said.is_cut() {
-            self.said.ask(ledger, ping, 1);
-        } else if by_requester && self.said.owes(ping.acked) {
-            self.said.respond(ledger, ping);
+        if !by_requester && self.overlapping.is_idle() && !self.overlapping.is_cut() {
+            self.overlapping.ask(ledger, ping, 1);
+        } else if by_requester && self.overlapping.owes(ping.acked) {
+            self.overlapping.respond(ledger, ping);
         }
     }
 
     /// Bytes that were sent, but not captured.
     pub fn gap(&mut self, ledger: &mut Ledger, from: Side, gap: Gap) {
-        self.said.gap(ledger, from, gap);
+        self.overlapping.gap(ledger, from, gap);
     }
 
     /// Bytes of which no record is known.
     pub fn unread(&mut self, ledger: &mut Ledger, from: Side, seen: Moment, bytes: u64) {
-        self.said.unread(ledger, from, seen, bytes);
+        self.overlapping.unread(ledger, from, seen, bytes);
     }
 
     /// One side sends no more.
     pub fn fin(&mut self) {
-        self.said.fin();
+        self.overlapping.fin();
     }
 
     /// The connection is over.
     pub fn finish(&mut self, ledger: &mut Ledger) {
         self.control.forget();
-        self.said.finish(ledger);
+        self.overlapping.finish(ledger);
     }
 
     /// First byte that is not yet in the ledger.

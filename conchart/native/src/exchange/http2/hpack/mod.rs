@@ -95,11 +95,11 @@ impl Decoder {
             self.evict();
             return Some(None);
         }
-        let kept = first & 0x40 != 0;
-        let index = integer(rest, if kept { 6 } else { 4 })?;
+        let indexed = first & 0x40 != 0;
+        let index = integer(rest, if indexed { 6 } else { 4 })?;
         let name = if index == 0 { Some(string(rest, 7)?) } else { self.entry(index)?.name };
         let field = Field { name, value: Some(string(rest, 7)?) };
-        if kept {
+        if indexed {
             self.size += field.size();
             self.entries.push_front(field.clone());
             self.evict();
@@ -112,8 +112,8 @@ impl Decoder {
         if let Some(&(name, value)) = STATIC.get(index) {
             return Some(Field { name: Some(name.into()), value: Some(value.into()) });
         }
-        let known = self.entries.get(index - STATIC.len()).cloned();
-        known.or(self.forgetful.then_some(Field { name: None, value: None }))
+        let entry = self.entries.get(index - STATIC.len()).cloned();
+        entry.or(self.forgetful.then_some(Field { name: None, value: None }))
     }
 
     fn evict(&mut self) {

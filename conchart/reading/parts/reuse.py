@@ -17,27 +17,27 @@ from conchart.version import version
 _NAME = "surveyed.json"
 
 
-def kept_parts(parts: Iterable[Part], options: ReadOptions, work: Path) -> dict[int, Surveyed]:
+def reusable_parts(parts: Iterable[Part], options: ReadOptions, work: Path) -> dict[int, Surveyed]:
     """Give the parts that are there already, by their numbers."""
-    kept = {}
+    found = {}
     for part in parts:
         with suppress(OSError, ValueError, KeyError, TypeError):
-            told = json.loads((work / f"part-{part.number:05}" / _NAME).read_text())
-            if told["of"] == _of(part, options):
-                about = told["surveyed"]
+            document = json.loads((work / f"part-{part.number:05}" / _NAME).read_text())
+            if document["of"] == _of(part, options):
+                about = document["surveyed"]
                 torn = tuple(Torn(**one) for one in about.pop("torn"))
                 files = tuple(File(**one | {"notes": tuple(one["notes"])}) for one in about.pop("files"))
-                kept[part.number] = Surveyed(**about | {"part": part, "torn": torn, "files": files})
-    return kept
+                found[part.number] = Surveyed(**about | {"part": part, "torn": torn, "files": files})
+    return found
 
 
 def remember(surveyed: Surveyed, options: ReadOptions, folder: Path) -> None:
     """Write down what a part holds, beside its tables."""
-    told = {"of": _of(surveyed.part, options), "surveyed": asdict(surveyed)}
-    (folder / _NAME).write_text(json.dumps(told))
+    document = {"of": _of(surveyed.part, options), "surveyed": asdict(surveyed)}
+    (folder / _NAME).write_text(json.dumps(document))
 
 
 def _of(part: Part, options: ReadOptions) -> dict[str, object]:
     """Give what has to be the same for a part to be kept: the bytes, what was wanted of them, who read them."""
-    told = {"part": asdict(part), "options": asdict(replace(options, memory=None)), "conchart": version()}
-    return dict(json.loads(json.dumps(told)))
+    document = {"part": asdict(part), "options": asdict(replace(options, memory=None)), "conchart": version()}
+    return dict(json.loads(json.dumps(document)))

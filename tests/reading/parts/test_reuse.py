@@ -7,8 +7,8 @@ import pytest
 
 from conchart.reading.options import ReadOptions
 from conchart.reading.parts.cutting import Part
-from conchart.reading.parts.kept import kept_parts, remember
 from conchart.reading.parts.model import File, Surveyed, Torn
+from conchart.reading.parts.reuse import remember, reusable_parts
 from conchart.reading.selection import Selection
 
 PART = Part(0, ("a.pcap", "b.pcap"), size=10, number=3, changed=("1", "2"))
@@ -35,7 +35,7 @@ def remembered(work: Path) -> Surveyed:
 
 def test_what_did_not_change_is_known_as_it_was(tmp_path: Path) -> None:
     surveyed = remembered(tmp_path)
-    assert kept_parts([PART], OPTIONS, tmp_path) == {3: surveyed}
+    assert reusable_parts([PART], OPTIONS, tmp_path) == {3: surveyed}
 
 
 @pytest.mark.parametrize(
@@ -52,22 +52,22 @@ def test_what_did_not_change_is_known_as_it_was(tmp_path: Path) -> None:
 )
 def test_other_bytes_and_other_packets_are_read_anew(part: Part, options: ReadOptions, tmp_path: Path) -> None:
     remembered(tmp_path)
-    assert kept_parts([part], options, tmp_path) == {}
+    assert reusable_parts([part], options, tmp_path) == {}
 
 
 def test_how_much_memory_was_allowed_changes_nothing(tmp_path: Path) -> None:
     remembered(tmp_path)
-    assert kept_parts([PART], replace(OPTIONS, memory=1), tmp_path).keys() == {3}
+    assert reusable_parts([PART], replace(OPTIONS, memory=1), tmp_path).keys() == {3}
 
 
 @pytest.mark.parametrize("text", ["", "{", "{}", "[]", '{"of": 1}'])
 def test_a_description_that_is_damaged_is_none(text: str, tmp_path: Path) -> None:
     surveyed = remembered(tmp_path)
     Path(surveyed.folder, "surveyed.json").write_text(text)
-    assert kept_parts([PART], OPTIONS, tmp_path) == {}
+    assert reusable_parts([PART], OPTIONS, tmp_path) == {}
 
 
 def test_another_version_reads_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     remembered(tmp_path)
-    monkeypatch.setattr("conchart.reading.parts.kept.version", lambda: "99.0")
-    assert kept_parts([PART], OPTIONS, tmp_path) == {}
+    monkeypatch.setattr("conchart.reading.parts.reuse.version", lambda: "99.0")
+    assert reusable_parts([PART], OPTIONS, tmp_path) == {}
