@@ -50,7 +50,7 @@ SENDERS = {
     },
     "phases": {"start_at": "start_by", "end_at": "end_by"},
     "stalls": {"start_at": "start_by", "end_at": "end_by"},
-    "lost_packets": {"sent_at": "sender", "told_at": "if(sender = 'client', 'server', 'client')"},
+    "lost_packets": {"sent_at": "sender", "reported_at": "if(sender = 'client', 'server', 'client')"},
     "client_moves": {
         "moved_at": "'client'",
         "unanswered_at": "'server'",

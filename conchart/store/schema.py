@@ -166,8 +166,8 @@ TABLES: tuple[Table, ...] = (
     ),
     Table(
         name="lost_packets",
-        key="stream, told_at, sender, space, number",
-        not_null="told_frame, arrived",
+        key="stream, reported_at, sender, space, number",
+        not_null="reported_frame, arrived",
     ),
     Table(
         name="client_moves",

@@ -437,8 +437,8 @@ pub fn lost_packet(stream: i32, lost: &Lost) -> LostPacketRow {
         number: Some(lost.number.cast_signed()),
         frame: lost.sent.map(|sent| sent.frame().cast_signed()),
         sent_at: lost.sent.map(|sent| sent.at),
-        told_frame: Some(lost.reported.frame().cast_signed()),
-        told_at: Some(lost.reported.at),
+        reported_frame: Some(lost.reported.frame().cast_signed()),
+        reported_at: Some(lost.reported.at),
         arrived: Some(lost.arrived),
     }
 }

@@ -340,7 +340,7 @@ table! {
     /// A packet of QUIC that its sender took for lost.
     LostPackets of LostPacketRow as "lost_packets" {
         stream: Int32, sender: Word of SIDE, space: Word of SPACE, number: Int64, frame: Int64, sent_at: Int64,
-        told_frame: Int64, told_at: Int64, arrived: Bool,
+        reported_frame: Int64, reported_at: Int64, arrived: Bool,
     }
 }
 table! {

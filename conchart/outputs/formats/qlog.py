@@ -339,8 +339,8 @@ def _is_reserved(number: int) -> bool:
 def _losses(tables: Tables, stream: int, flow: str) -> Iterator[_Event]:
     """Give the losses of that side: those of the other one are no events of this flow."""
     query = f"""
-        FROM lost_packets WHERE stream = {stream} AND sender = '{flow}' ORDER BY told_at, space, number"""
+        FROM lost_packets WHERE stream = {stream} AND sender = '{flow}' ORDER BY reported_at, space, number"""
     for row in _rows(tables, query):
         header = {"packet_type": _SPACES[row["space"]], "packet_number": row["number"]}
         data = {"header": header, "trigger": "reordering_threshold"}
-        yield row["told_at"], {"name": "quic:packet_lost", "data": data}
+        yield row["reported_at"], {"name": "quic:packet_lost", "data": data}

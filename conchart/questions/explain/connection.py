@@ -29,7 +29,7 @@ _TABLES = {
     "contents": "SELECT stream, kind, end_frame FROM exchange_messages WHERE end_frame IS NOT NULL ORDER BY ALL",
     "quic_frames": "FROM quic_frames ORDER BY stream, seen_at, frame, packet, number",
     "http3_frames": "FROM http3_frames ORDER BY stream, start_byte, frame",
-    "lost_packets": "FROM lost_packets ORDER BY stream, told_at, number",
+    "lost_packets": "FROM lost_packets ORDER BY stream, reported_at, number",
     "phases": "FROM phases ORDER BY stream, start_at, end_at, start_frame",
     "races": f"FROM ({OF_STREAMS}) ORDER BY stream, other",
     "stalls": f"SELECT * REPLACE ({DETAIL} AS detail) FROM stalls ORDER BY stream, start_at",

@@ -152,7 +152,7 @@ class _Teller:
         self._missing: dict[int, list[Row]] = defaultdict(list)
         for row in connection.lost_packets:
             if row["frame"] is None and not row["arrived"]:
-                self._missing[row["told_frame"]].append(row)
+                self._missing[row["reported_frame"]].append(row)
         self._ends: dict[tuple[int, str, str, int | None], int] = {}
         """How far each side has sent each stream, and CRYPTO at each level."""
         self._names_http = any(x["protocol"] in ("h3", "grpc") for x in connection.exchanges)
@@ -183,7 +183,7 @@ class _Teller:
                 f"Packet{number} was overtaken: the peer acknowledged later ones first."
                 if lost["arrived"]
                 else f"Packet{number} was lost behind the capture point: the acknowledgement in frame "
-                f"{lost['told_frame']} leaves it out."
+                f"{lost['reported_frame']} leaves it out."
             )
         if missing := self._missing.pop(first["frame"], []):
             numbers = ", ".join(format_count(row["number"]) for row in missing)

@@ -61,8 +61,8 @@ impl Found {
         let open = found.conversation.earliest_open();
         assert_eq!(open, None, "{:?} {:?} {:?}", found.exchanges, found.handshakes, found.app);
         assert!(!found.conversation.has_news());
-        let known = |message: &ContentMessage| (message.exchange as usize) < found.exchanges.len();
-        assert!(found.messages.iter().all(known), "{:?} of {:?}", found.messages, found.exchanges);
+        let belongs = |message: &ContentMessage| (message.exchange as usize) < found.exchanges.len();
+        assert!(found.messages.iter().all(belongs), "{:?} of {:?}", found.messages, found.exchanges);
         let mut places: Vec<_> =
             found.messages.iter().map(|m| (m.exchange, m.from == Side::Server, m.number)).collect();
         places.sort_unstable();
@@ -76,11 +76,11 @@ impl Found {
 
     /// Is every byte accounted for, and by what was said itself?
     fn is_understood(&self) -> bool {
-        let known = |exchange: &Exchange| {
+        let is_complete = |exchange: &Exchange| {
             let agreed = exchange.protocol != "socks" || exchange.response.done;
             agreed && exchange.request.done && !exchange.inferred
         };
-        self.unseen.is_empty() && !self.exchanges.is_empty() && self.exchanges.iter().all(known)
+        self.unseen.is_empty() && !self.exchanges.is_empty() && self.exchanges.iter().all(is_complete)
     }
 
     fn collect(&mut self) {
@@ -140,8 +140,8 @@ pub fn in_order(handshake: &Handshake) {
     // An answer may have begun before there was anything to answer, and ended after it.
     let of_server = [handshake.server_hello, handshake.server_done, handshake.complete];
     for moments in [of_client, of_server] {
-        let known: Vec<i64> = moments.iter().flatten().map(|moment| moment.at).collect();
-        assert!(known.is_sorted(), "{known:?} in {handshake:?}");
+        let instants: Vec<i64> = moments.iter().flatten().map(|moment| moment.at).collect();
+        assert!(instants.is_sorted(), "{instants:?} in {handshake:?}");
     }
     // With early data, the client may send at once.
     let ready = handshake.ready.zip(handshake.hello);
