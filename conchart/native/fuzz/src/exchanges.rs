@@ -1,7 +1,7 @@
 //! What a conversation holds, taken out as it becomes certain, and what is true of it whatever was said.
 
-use conchart_native::{Delay, 
-    Carrier, Chunk, ContentMessage, Conversation, Exchange, Gap, Handshake, Keys, Moment, Receiver, Side,
+use conchart_native::{
+    Carrier, Chunk, ContentMessage, Conversation, Delay, Exchange, Gap, Handshake, Keys, Moment, Receiver, Side,
 };
 
 use crate::Talk;
