@@ -380,9 +380,8 @@ impl Quic {
                 self.facts.sealed[from] += 1;
                 self.resets.unknown(from, bytes, &self.cids[from.peer()], seen);
                 if let Some(&first) = bytes.first() {
-                    let handshake_rtt_ns =
-                        self.rtt.client.unwrap_or_default().saturating_add(self.rtt.server.unwrap_or_default());
-                    self.spin.packet(from, first, seen, handshake_rtt_ns);
+                    let rtt = self.rtt.client.unwrap_or_default().saturating_add(self.rtt.server.unwrap_or_default());
+                    self.spin.packet(from, first, seen, rtt);
                 }
             }
         }
