@@ -194,7 +194,7 @@ def plan(
             thresholds=thresholds,
         ),
         reads=tuple(dict.fromkeys(everything)),
-        writes=("findings", "explained_waits", "phase_places.explained_ns"),
+        writes=("findings", "explained_waits", "explained_places"),
         forget=findings.FORGET,
         once=True,
     )

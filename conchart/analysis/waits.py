@@ -256,26 +256,24 @@ _EXPLAINED = f"""
 """
 # The same of where the time was spent. What findings were paid for up to an instant is a running sum.
 EXPLAINED_PLACES = """
-    UPDATE phase_places SET explained_ns = told.ns FROM (
-        WITH edges AS (
-            SELECT user_stream AS stream, unnest([start_at, end_at]) AS instant, unnest([1, -1]) AS paying
-            FROM paid WHERE list_contains($ids, id)),
-        walked AS (
-            SELECT stream, instant AS start_at, sum(paying) OVER so_far > 0 AS is_paid,
-                lead(instant) OVER so_far AS end_at
-            FROM edges
-            WINDOW so_far AS (PARTITION BY stream ORDER BY instant, paying DESC ROWS UNBOUNDED PRECEDING)),
-        covered AS (
-            SELECT stream, start_at, end_at, coalesce(sum(end_at - start_at) OVER (
-                PARTITION BY stream ORDER BY start_at ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before_ns
-            FROM walked WHERE is_paid AND end_at > start_at)
-        SELECT own.id,
-            coalesce(till.before_ns + least(own.end_at, till.end_at) - till.start_at, 0)
-            - coalesce(since.before_ns + least(own.start_at, since.end_at) - since.start_at, 0) AS ns
-        FROM (SELECT rowid AS id, stream, start_at, end_at FROM phase_places) AS own
-        ASOF LEFT JOIN covered since ON own.stream = since.stream AND own.start_at >= since.start_at
-        ASOF LEFT JOIN covered till ON own.stream = till.stream AND own.end_at >= till.start_at) AS told
-    WHERE phase_places.rowid = told.id
+    INSERT INTO explained_places BY NAME
+    WITH edges AS (
+        SELECT user_stream AS stream, unnest([start_at, end_at]) AS instant, unnest([1, -1]) AS paying
+        FROM paid WHERE list_contains($ids, id)),
+    walked AS (
+        SELECT stream, instant AS start_at, sum(paying) OVER so_far > 0 AS is_paid, lead(instant) OVER so_far AS end_at
+        FROM edges WINDOW so_far AS (PARTITION BY stream ORDER BY instant, paying DESC ROWS UNBOUNDED PRECEDING)),
+    covered AS (
+        SELECT stream, start_at, end_at, coalesce(sum(end_at - start_at) OVER (
+            PARTITION BY stream ORDER BY start_at ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS before_ns
+        FROM walked WHERE is_paid AND end_at > start_at)
+    SELECT own.stream, own.start_at, (
+        coalesce(till.before_ns + least(own.end_at, till.end_at) - till.start_at, 0)
+        - coalesce(since.before_ns + least(own.start_at, since.end_at) - since.start_at, 0))::BIGINT AS explained_ns
+    FROM phase_places own
+    ASOF LEFT JOIN covered since ON own.stream = since.stream AND own.start_at >= since.start_at
+    ASOF LEFT JOIN covered till ON own.stream = till.stream AND own.end_at >= till.start_at
+    WHERE explained_ns > 0
 """
 
 
@@ -314,7 +312,7 @@ def find_owners(tables: Tables, *, thresholds: Mapping[str, float]) -> None:
 
 
 def explain_waits(tables: Tables, ids: Iterable[int], thresholds: Mapping[str, float]) -> None:
-    """Fill ``explained_waits`` and ``phase_places.explained_ns``: what users waited for some finding.
+    """Fill ``explained_waits`` and ``explained_places``: what users waited for some finding.
 
     Args:
         tables: Of the trace; ``paid`` has what users waited for which finding.

@@ -238,7 +238,8 @@ _SPENT = f"""
             (abs(sum(if(is_back, -1, 1) * uncertainty_ns)))::BIGINT AS uncertainty_ns,
             count(*) FILTER (kind IN ('path', 'between') AND uncertainty_ns IS NULL) AS unknown,
             min(of_stream) AS of_stream, min(position) AS position
-        FROM parts JOIN connections USING (stream) GROUP BY server_ip, server_port, kind, place, to_place)
+        FROM parts JOIN connections USING (stream) LEFT JOIN explained_places USING (stream, start_at)
+        GROUP BY server_ip, server_port, kind, place, to_place)
     SELECT server_ip, server_port, totals.total_ns AS whole_ns, kind, place, to_place, ways.total_ns,
         if(unknown > 0, NULL, coalesce(uncertainty_ns, 0)) AS uncertainty_ns, explained_ns
     FROM totals JOIN ways USING (server_ip, server_port)

@@ -7,7 +7,7 @@ database that opens the file may open no other one.
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,15 +102,16 @@ def read_saved(path: Path, sink: Callable[[str, object], None]) -> None:
                 writer = _writer(connection)
         connection.execute("SET enable_external_access = false; SET lock_configuration = true")
         former = Former() if path.is_dir() else writer.former
-        stored = {table: former.names.get(table.name, table.name) for table in TABLES}
         with _of(writer, _Foreign):
-            for table, name in stored.items():
-                _check_columns(connection, table, name, former.gone.get(table.name, ()))
-        for table, name in stored.items():
-            _check_rows(connection, table, name)
-        for table, name in stored.items():
-            rows = connection.sql(f"SELECT {', '.join(table.types)} FROM saved.main.{name}")
-            sink(table.name, Rows(rows))
+            for table in TABLES:
+                if table.name not in former.absent:
+                    _check_columns(connection, table, former)
+        for table in TABLES:
+            connection.execute(_present(table, former))
+        for table in TABLES:
+            _check_rows(connection, table)
+        for table in TABLES:
+            sink(table.name, Rows(connection.sql(f"FROM {table.name}")))
     except _OfAnother as error:
         raise CaptureError(f"{path}: {error}") from None
     except _Foreign as error:
@@ -129,11 +130,27 @@ def _take_folder(connection: duckdb.DuckDBPyConnection, folder: Path, former: Fo
     """Take the Parquet files of a folder into a database of their own, with the types of the schema."""
     connection.execute("ATTACH ':memory:' AS saved; USE saved")
     for table in TABLES:
+        connection.execute(table.ddl)
+        if table.name in former.absent:
+            continue
         files = literal(str(folder / former.names.get(table.name, table.name) / "*.parquet"))
         gone = ", ".join(map(literal, former.gone.get(table.name, ())))
-        rest = f"COLUMNS(name -> name NOT IN ({gone}))" if gone else "*"
-        connection.execute(f"{table.ddl}; INSERT INTO {table.name} BY NAME SELECT {rest} FROM read_parquet({files})")
+        filled = (f"{sql} AS {name}" for name, sql in former.filled.get(table.name, {}).items())
+        columns = ", ".join([f"COLUMNS(name -> name NOT IN ({gone}))" if gone else "*", *filled])
+        connection.execute(f"INSERT INTO {table.name} BY NAME SELECT {columns} FROM read_parquet({files})")
     connection.execute("USE memory")
+
+
+def _present(table: Table, former: Former) -> str:
+    """Write the statement that makes a view: a table of the file, with the columns of this version."""
+    if table.name in former.absent:
+        columns = ", ".join(f"NULL::{kind} AS {name}" for name, kind in table.types.items())
+        return f"CREATE VIEW {table.name} AS SELECT {columns} WHERE false"
+    filled = former.filled.get(table.name, {})
+    columns = ", ".join(
+        f"({filled[name]})::{kind} AS {name}" if name in filled else name for name, kind in table.types.items()
+    )
+    return f"CREATE VIEW {table.name} AS SELECT {columns} FROM saved.main.{former.names.get(table.name, table.name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,14 +235,16 @@ class _Foreign(Exception):
     """A table that is not ours; the text says why."""
 
 
-def _check_columns(connection: duckdb.DuckDBPyConnection, table: Table, stored_name: str, gone: Iterable[str]) -> None:
+def _check_columns(connection: duckdb.DuckDBPyConnection, table: Table, former: Former) -> None:
     """Refuse a table whose columns are not those of the schema, with their types, and plainly stored."""
+    stored_name = former.names.get(table.name, table.name)
     stored = {name: (kind, computed) for name, kind, computed in connection.execute(_COLUMNS, [stored_name]).fetchall()}
     if not stored:
         raise _Foreign(f"it has no table {stored_name}")
-    for name in gone:
+    for name in former.gone.get(table.name, ()):
         stored.pop(name, None)
-    for name, expected in table.types.items():
+    filled = former.filled.get(table.name, {})
+    for name, expected in ((name, kind) for name, kind in table.types.items() if name not in filled):
         kind, computed = stored.pop(name, (None, False))
         if kind is None:
             raise _Foreign(f"{table.name} has no column {name}")
@@ -237,17 +256,17 @@ def _check_columns(connection: duckdb.DuckDBPyConnection, table: Table, stored_n
         raise _Foreign(f"{table.name} has another column: {', '.join(stored)}")
 
 
-def _check_rows(connection: duckdb.DuckDBPyConnection, table: Table, stored_name: str) -> None:
+def _check_rows(connection: duckdb.DuckDBPyConnection, table: Table) -> None:
     """Refuse values that no capture gives, on which charts and sums would fail."""
-    flaws = list(_flaws(table, stored_name))
+    flaws = list(_flaws(table))
     conditions = ", ".join(condition for _, condition in flaws)
-    found = connection.execute(f"SELECT {conditions} FROM saved.main.{stored_name}").fetchall()[0]
+    found = connection.execute(f"SELECT {conditions} FROM {table.name}").fetchall()[0]
     for (flaw, _), is_so in zip(flaws, found, strict=True):
         if is_so:
             raise _Foreign(f"{table.name}.{flaw}")
 
 
-def _flaws(table: Table, stored_name: str) -> Iterator[tuple[str, str]]:
+def _flaws(table: Table) -> Iterator[tuple[str, str]]:
     """Give what may be wrong with a column, and the SQL that tells over all rows."""
     for name in filter(None, f"{table.key}, {table.not_null}".split(", ")):
         if name in table.unknown:
@@ -272,11 +291,11 @@ def _flaws(table: Table, stored_name: str) -> Iterator[tuple[str, str]]:
         yield f"{name} is none that conchart knows", f"bool_or({name} NOT IN ({', '.join(map(literal, words))}))"
     if {"start_at", "end_at"} <= table.types.keys():
         yield "end_at is before start_at", "bool_or(end_at < start_at)"
-        charged = f"SELECT sum(end_at::HUGEINT - start_at) AS ns FROM saved.main.{stored_name} GROUP BY stream"
+        charged = f"SELECT sum(end_at::HUGEINT - start_at) AS ns FROM {table.name} GROUP BY stream"
         yield "end_at is out of range", f"(SELECT max(ns) FROM ({charged})) > {2 * _FARTHEST}"
     if table.name == "findings":
-        roots = "SELECT number FROM saved.main.findings WHERE root IS NULL"
+        roots = "SELECT number FROM findings WHERE root IS NULL"
         yield "root is no finding that is shown", f"bool_or(root NOT IN ({roots}))"
     if table.name == "connections":
-        listed = "SELECT (server_ip, server_port) FROM saved.main.servers"
+        listed = "SELECT (server_ip, server_port) FROM servers"
         yield "server_ip is none of those in servers", f"bool_or((server_ip, server_port) NOT IN ({listed}))"

@@ -101,6 +101,16 @@ class Former:
     """By the present name of a table, the one that it had."""
     gone: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By the present name of a table, the columns that nobody needs any more."""
+    filled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By the present name of a table, the columns that it lacked, and the SQL that makes them of its others."""
+    absent: tuple[str, ...] = ()
+    """The tables that there were none of: they are empty."""
+
+
+def _of_protocol(fact: str) -> str:
+    """Write the SQL that looks up what a protocol is."""
+    cases = " ".join(f"WHEN '{row['name']}' THEN '{row[fact]}'" for row in protocols() if row[fact])
+    return f"CASE protocol {cases} END"
 
 
 FORMER = {
@@ -113,7 +123,17 @@ FORMER = {
             "phase_stalls": "stalled",
             "explained_waits": "explained",
         },
-        gone={"exchanges": ("keep_alive_max",)},
+        gone={"exchanges": ("keep_alive_max",), "lost_packets": ("told_frame", "told_at")},
+        filled={
+            "exchanges": {
+                "kind": _of_protocol("kind"),
+                "store": _of_protocol("store"),
+                # Of protocols other than HTTP, the names of statuses stay numbers.
+                "status_text": "status::VARCHAR",
+            },
+            "lost_packets": {"reported_frame": "told_frame", "reported_at": "told_at"},
+        },
+        absent=("explained_places",),
     ),
 }
 """The versions of the tables that can be opened."""
@@ -394,7 +414,7 @@ TABLES: tuple[Table, ...] = (
         worked_out="""
             stream INTEGER, exchange INTEGER, handshake INTEGER, phase PHASE, start_at BIGINT, end_at BIGINT,
             kind VARCHAR, place VARCHAR, to_place VARCHAR, uncertainty_ns BIGINT, ahead_ns BIGINT,
-            of_stream INTEGER, of_exchange INTEGER, inferred BOOLEAN, explained_ns BIGINT
+            of_stream INTEGER, of_exchange INTEGER, inferred BOOLEAN
         """,
     ),
     Table(
@@ -488,6 +508,12 @@ TABLES: tuple[Table, ...] = (
         key="server_ip, server_port, phase, owner",
         not_null="explained_ns",
         worked_out="server_ip VARCHAR, server_port INTEGER, phase PHASE, owner OWNER, explained_ns BIGINT",
+    ),
+    Table(
+        name="explained_places",
+        key="stream, start_at",
+        not_null="explained_ns",
+        worked_out="stream INTEGER, start_at BIGINT, explained_ns BIGINT",
     ),
 )
 TABLE_BY_NAME: dict[str, Table] = {table.name: table for table in TABLES}

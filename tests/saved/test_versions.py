@@ -17,13 +17,15 @@ import conchart
 from conchart import CaptureError, Trace, UsageError
 from conchart.analysis.findings.rule import RULE_FORMAT, load_rules, parse_rule
 from conchart.store.saved import ABOUT
-from conchart.store.schema import FORMER, SCHEMA_VERSION, TABLES
+from conchart.store.schema import SCHEMA_VERSION, TABLES
 from conchart.version import VERSION
 from tests.conftest import ROOT
 
 HERE = Path(__file__).parent
 CAPTURE = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
 VERSIONS = sorted({path.name.removesuffix(".duckdb.gz") for path in HERE.glob("*.duckdb.gz")} | {VERSION})
+FORMERLY = "0.2.0-tables-2"
+"""Saved while 0.2.0 was made, with version 2 of the tables."""
 MOST_BYTES = 100_000
 
 
@@ -93,20 +95,29 @@ def test_tables_of_another_version_are_refused_with_what_to_do(saved: Path, tabl
     assert "Read the captures again" in message
 
 
-def test_tables_are_found_by_the_names_that_they_had(saved: Path, tmp_path: Path) -> None:
-    with Trace.load(saved) as trace:
-        trace.write(tmp_path / "now.tables")
-        expected = {table.name: trace.fetch(f"SELECT count(*) FROM {table.name}") for table in TABLES}
-    for former, now in ((former, now) for now, former in FORMER[2].names.items()):
-        change(saved, f"ALTER TABLE {now} RENAME TO {former}")
-        (tmp_path / "now.tables" / now).rename(tmp_path / "now.tables" / former)
-    change(saved, "ALTER TABLE exchanges ADD keep_alive_max BIGINT; UPDATE about SET tables = 2")
-    manifest = tmp_path / "now.tables/manifest.json"
-    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"conchart": 2}))
-    for path in (saved, tmp_path / "now.tables"):
+def test_tables_of_the_former_version_have_their_names_and_columns_of_today(saved: Path, tmp_path: Path) -> None:
+    """A file and a folder of what the version before saved; what it did not have is made of what it had, or empty."""
+    file, folder = tmp_path / "former.duckdb", tmp_path / "former.tables"
+    file.write_bytes(gzip.decompress(path_of(FORMERLY).read_bytes()))
+    with Trace.load(saved) as now:
+        now.write(folder)
+        count = {table.name: now.fetch(f"SELECT count(*) FROM {table.name}") for table in TABLES}
+        kinds = now.fetch("SELECT stream, number, kind, store, status_text FROM exchanges ORDER BY ALL")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    shutil.rmtree(folder)
+    with duckdb.connect(str(file), read_only=True) as database:
+        for (name,) in database.sql("SELECT table_name FROM duckdb_tables()").fetchall():
+            (folder / name).mkdir(parents=True)
+            database.execute(f"COPY {name} TO '{folder / name / 'part.parquet'}'")
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"conchart": 2}))
+    for path in (file, folder):
         with Trace.load(path) as trace:
-            assert {table.name: trace.fetch(f"SELECT count(*) FROM {table.name}") for table in TABLES} == expected
-    change(saved, "UPDATE about SET tables = 3")
+            assert {table.name: trace.fetch(f"SELECT count(*) FROM {table.name}") for table in TABLES} == count
+            assert trace.fetch("SELECT stream, number, kind, store, status_text FROM exchanges ORDER BY ALL") == kinds
+
+
+def test_columns_that_are_gone_are_foreign_in_tables_of_this_version(saved: Path) -> None:
+    change(saved, "ALTER TABLE exchanges ADD keep_alive_max BIGINT")
     with pytest.raises(CaptureError, match="another column: keep_alive_max"):
         Trace.load(saved)
 

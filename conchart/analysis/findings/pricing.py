@@ -1,6 +1,6 @@
 """Run the rules and compute the cost of each finding: the problem, its cause, its cost for users, the fix.
 
-In: every other table. Out: the table ``findings``, worst first, and ``explained_waits``.
+In: every other table. Out: the table ``findings``, worst first, ``explained_waits`` and ``explained_places``.
 
 A rule gives for each server or client the delays that it explains, as stretches of a connection. What these cost users
 is worked out here, for all rules in the same way: the part of each delay during which a user's wait ran through it,
