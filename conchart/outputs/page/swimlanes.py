@@ -24,16 +24,16 @@ from conchart.outputs.page.ladders import ladders
 from conchart.outputs.page.left_out import left_out
 from conchart.outputs.page.packed import Packer, counted_from
 from conchart.questions.explain.clocks import WHY
-from conchart.report import owners, races
+from conchart.report import facts, owners, races
 from conchart.report import swimlanes as drawn
 from conchart.report.axis import TimeAxis, time_axis
-from conchart.report.messages import BY_EXCHANGE, are_there
+from conchart.report.messages import BY_EXCHANGE, MESSAGE_COLUMNS, are_there
 from conchart.report.notes import RACE, Note, notes
 from conchart.report.queries import ALL, ASKED, BY_SHAPE, are_asked
 from conchart.report.servers import groups
 from conchart.report.splits import STEPS
 from conchart.report.swimlanes import drawn_lanes, link_rows, phase_rows, stall_rows
-from conchart.store.sql import GOES_ON, SHAPE, TURNS, UNFINISHED
+from conchart.store.sql import SHAPE, TURNS, UNFINISHED
 from conchart.store.tables import Tables
 
 MAX_EXCHANGES = 1_000_000
@@ -63,13 +63,13 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
     total = tables.count("connections")
     ((seen_from,),) = tables.fetch("SELECT any_value(seen_from) FROM captures")
     axis = time_axis(tables)
-    asked, said = are_asked(tables), are_there(tables)
+    asked, has_messages = are_asked(tables), are_there(tables)
     owned = options.names and owners.are_known(tables)
     noted = list(notes(tables))
     parts = {
         "phases": phase_rows(_PHASES),
         "stalls": stall_rows(_stalls(axis)),
-        "exchanges": _exchanges(names=options.names, asked=asked, said=said),
+        "exchanges": _exchanges(names=options.names, asked=asked, messages=has_messages),
         "links": link_rows(),
         "handshakes": _handshakes(names=options.names),
         "packets": _packets(axis, options),
@@ -115,6 +115,9 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
                 for kind in PHASES
             ],
             "stall_kinds": kinds_of_stalls(),
+            "facts": facts.FACTS,
+            "panel": facts.PANEL,
+            "linked": facts.LINKED,
             "steps": [{"name": step.name, "word": step.word, "colour": step.colour} for step in STEPS],
             "groups": groups(tables, names=options.names),
             "clocks_differ": WHY,
@@ -169,8 +172,8 @@ def _stalls(axis: TimeAxis) -> str:
     return f"""
         side, {axis.place("start_at")} AS start, end_at - start_at AS duration,
         start_by = 'client' AS start_up, end_by = 'client' AS end_up,
-        start_frame, released_frame, end_frame, ack_delay_ns, round(100 * confidence)::UTINYINT AS confidence,
-        coalesce(unfinished, false) AND stream IN (SELECT stream FROM connections WHERE {GOES_ON}) AS unfinished"""
+        start_frame, released_frame, end_frame, round(100 * confidence)::UTINYINT AS confidence,
+        {facts.STALL_COLUMNS}"""
 
 
 _RACES = f"""
@@ -205,19 +208,14 @@ def _shapes(tables: Tables, *, asked: bool) -> Iterator[None]:
             tables.execute("DROP TABLE query_shapes")
 
 
-def _exchanges(*, names: bool, asked: bool, said: bool) -> str:
-    """Requests, with the row of ``queries`` of each where stores are asked, and what is told of its messages.
+def _exchanges(*, names: bool, asked: bool, messages: bool) -> str:
+    """Requests, with the row of ``queries`` of each where stores are asked, and counts of its messages.
 
     Few captures have messages of gRPC or WebSocket: the others have no column for them.
     """
     column = ", query" if asked else ""
-    column += (
-        """, said_client, said_server, said_bytes_client, said_bytes_server, controls, gap_ns,
-        gap_start_frame, gap_end_frame"""
-        if said
-        else ""
-    )
-    messages = f"LEFT JOIN ({BY_EXCHANGE}) USING (stream, number)" if said else ""
+    column += f", {MESSAGE_COLUMNS}" if messages else ""
+    counted = f"LEFT JOIN ({BY_EXCHANGE}) USING (stream, number)" if messages else ""
     joined = f"""LEFT JOIN (
             SELECT stream, number, place::INTEGER AS query
             FROM (
@@ -232,12 +230,13 @@ def _exchanges(*, names: bool, asked: bool, said: bool) -> str:
     service = counted_from("wait_ns", "service_ns", "service_ns", "wait_ns")
     answered = counted_from("wait_ns", "answered", "(response_at - request_at)", "wait_ns")
     return f"""
-        SELECT lane, number, {request}, protocol, method, {host}, target, status_text AS answer,
+        SELECT lane, number, {request}, protocol, method, {host}, target, status_text AS answer, from_log,
+            {facts.request_columns(names=names)},
             request_bytes, response_bytes, {request_frame}, {response_frame},
             request_ns, wait_ns, transfer_ns, {service}, {answered},
             coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence,
             coalesce({UNFINISHED}, false) AS unfinished, coalesce({TURNS}, false) AS is_turn{column}
-        FROM exchanges JOIN drawn USING (stream) {joined if asked else ""} {messages}
+        FROM exchanges JOIN drawn USING (stream) {joined if asked else ""} {counted}
         ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
 
@@ -247,9 +246,9 @@ def _handshakes(*, names: bool) -> str:
     return f"""
         SELECT lane, number, {hello}, ready_at - hello_at AS ready_ns,
             coalesce(hello_by, 'client') = 'client' AS hello_up, coalesce(ready_by, 'client') = 'client' AS ready_up,
-            version, cipher, named_group, {sni}, alpn, kind, outcome, hello_retry, client_auth, early_data, false_start,
-            alert, certificates, certificate_bytes, bytes_client + bytes_server AS bytes, round_trips,
-            coalesce(inferred, false) AS inferred
+            version, cipher, named_group, {sni}, alpn, {facts.KIND} AS kind, outcome, {facts.RESULT},
+            hello_retry, client_auth, early_data, false_start, alert, certificates, certificate_bytes,
+            bytes_client + bytes_server AS bytes, round_trips, coalesce(inferred, false) AS inferred
         FROM handshakes JOIN drawn USING (stream) ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
 

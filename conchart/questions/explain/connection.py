@@ -25,7 +25,7 @@ _TABLES = {
         SELECT *, status_text AS answer, tunnel_done_at - request_at AS tunnel_ns, {UNFINISHED} AS unfinished,
             {NEEDLESS} AS needless
         FROM exchanges ORDER BY stream, number""",
-    "said": f"FROM ({BY_EXCHANGE}) ORDER BY stream, number",
+    "message_counts": f"FROM ({BY_EXCHANGE}) ORDER BY stream, number",
     "contents": "SELECT stream, kind, end_frame FROM exchange_messages WHERE end_frame IS NOT NULL ORDER BY ALL",
     "quic_frames": "FROM quic_frames ORDER BY stream, seen_at, frame, packet, number",
     "http3_frames": "FROM http3_frames ORDER BY stream, start_byte, frame",
@@ -76,7 +76,7 @@ class Connection:
     lost_packets: list[Row]
     races: list[Row]
     """Those that it won or lost, as ``report.races`` selects them."""
-    said: list[Row]
+    message_counts: list[Row]
     """Of each exchange with messages of gRPC or WebSocket, what ``report.messages`` selects."""
     phases: list[Row]
     stalls: list[Row]

@@ -310,17 +310,17 @@ export class Lanes {
   laneContent({ row, at, pixel }, index) {
     const { model } = this;
     const lane = model.lane(index);
-    if (at === null) return { lane, links: lane.links, content: laneTip(lane, true) };
+    if (at === null) return { lane, links: lane.links, content: laneTip(lane, true, model) };
     const instant = at + this.view.shift(index);
     const near = (/** @type {any} */ thing) => Math.abs(thing.at - instant);
     const packet = row.height < 12 ? null : lane.packets.reduce((/** @type {any} */ best, p) => (near(p) <= 5 * pixel && (!best || near(p) < near(best)) ? p : best), null);
-    if (packet) return { lane, links: lane.links, content: packetTip(lane, packet) };
+    if (packet) return { lane, links: lane.links, content: packetTip(lane, packet, model) };
     const over = (/** @type {any[]} */ stretches) => {
       const i = firstEnding(stretches, instant);
       return [stretches[i < 0 ? stretches.length : i], stretches[(i < 0 ? stretches.length : i) - 1]].find((s) => s && s.start - 2 * pixel <= instant && s.end + 2 * pixel >= instant);
     };
     const [phase, stall] = [over(lane.phases), over(lane.stalls)];
-    return { lane, links: phase ? linksOf(lane, phase) : lane.links, content: phase ? phaseTip(lane, phase, stall, model) : laneTip(lane, true) };
+    return { lane, links: phase ? linksOf(lane, phase) : lane.links, content: phase ? phaseTip(lane, phase, stall, model) : laneTip(lane, true, model) };
   }
 
   /**

@@ -104,7 +104,7 @@ function tellDetails() {
   if (lane === null) return;
   // What the page was made to explain has its place in it; others are looked at beside the lanes.
   detail.classList.toggle("dock", model.streams[lane] !== model.explained);
-  detail.replaceChildren(...detailPanel(model.lane(lane), model.kinds, {
+  detail.replaceChildren(...detailPanel(model.lane(lane), model, {
     zoom: () => lanes.zoomToLanes([lane]),
     table: () => {
       table.open("connections");

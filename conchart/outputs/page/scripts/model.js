@@ -19,12 +19,6 @@ const DETAILS = ["phases", "exchanges", "handshakes", "packets", "stalls", "race
 const LADDER = ["rungs", "silences", "facts", "clocks", "fields", "columns", "ways", "logged"];
 
 /**
- * What a complete handshake was; of one in an established connection, encryption may hide it.
- * @param {Row} h
- */
-export const handshakeKind = (h) => h.kind || (h.number > 0 ? "renegotiation" : "unknown");
-
-/**
  * An address with its port (RFC 3986 section 3.2.2: IPv6 stands in brackets).
  * @param {string} ip
  * @param {number} port
@@ -110,6 +104,12 @@ export class Model {
     /** @type {Kind[]} */
     this.steps = data.steps;
     this.stallKinds = data.stall_kinds;
+    /** Words of connections, handshakes, requests, stalls. @type {Record<string, import("./format.js").Fact>} */
+    this.facts = data.facts;
+    /** What the detail panel lists of a connection. @type {import("./format.js").Fact[]} */
+    this.panel = data.panel;
+    /** Words from the front to the back and from the back to the front: of a request, of a connection that is handed on. @type {[string, string][]} */
+    this.linked = data.linked;
     /** Why other programs print other figures. @type {string[]} */
     this.clocksDiffer = data.clocks_differ;
     /** The stream at whose ladder the page opens. @type {number | null} */
@@ -303,7 +303,7 @@ export class Model {
     });
     // Seen from elsewhere, some last no more.
     for (const name of ["phases", "stalls"]) lane[name] = lane[name].filter((/** @type {Row} */ stretch) => stretch.duration > 0);
-    for (const stall of lane.stalls) Object.assign(stall, { kind: this.stallKinds[stall.kind], end: stall.start + stall.duration, confidence: stall.confidence / 100 });
+    for (const stall of lane.stalls) Object.assign(stall, this.stallKinds[stall.kind], { end: stall.start + stall.duration, confidence: stall.confidence / 100 });
     for (const x of lane.exchanges) Object.assign(x, { links: [], confidence: x.confidence === null ? null : x.confidence / 100 });
     this.kinds.forEach((/** @type {Row} */ kind, /** @type {number} */ i) => {
       if (this.costs[i][index]) lane.costs[kind.name] = this.costs[i][index];
@@ -316,7 +316,7 @@ export class Model {
       retransmits: lane.retransmits_client + lane.retransmits_server + lane.syn_retransmits,
       requests: lane.exchanges.length,
       stalled_ns: lane.stalls.reduce((sum, stall) => sum + stall.duration, 0),
-      handshake: each(lane.handshakes.map((h) => (h.outcome === "complete" ? handshakeKind(h) : h.outcome))),
+      handshake: each(lane.handshakes.map((h) => h.result)),
       version: each(lane.handshakes.map((h) => h.version)),
       linked: false,
     });
