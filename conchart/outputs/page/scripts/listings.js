@@ -32,12 +32,12 @@ export function ranks(texts) {
  */
 export function sortRows(rows, keys, down) {
   /** @type {number[]} */
-  const known = [];
+  const ranked = [];
   /** @type {number[]} */
   const unknown = [];
-  for (const row of rows) (Number.isNaN(keys[row]) ? unknown : known).push(row);
-  const order = Uint32Array.from(known).sort(down ? (a, b) => keys[b] - keys[a] : (a, b) => keys[a] - keys[b]);
-  const all = new Uint32Array(known.length + unknown.length);
+  for (const row of rows) (Number.isNaN(keys[row]) ? unknown : ranked).push(row);
+  const order = Uint32Array.from(ranked).sort(down ? (a, b) => keys[b] - keys[a] : (a, b) => keys[a] - keys[b]);
+  const all = new Uint32Array(ranked.length + unknown.length);
   all.set(order);
   all.set(unknown, order.length);
   return all;
@@ -209,7 +209,7 @@ export function queriesTable(model) {
     numberIn("queries", "frame", "frame", "Frame", "first frame of the query with the longest wait", String),
     ...(isUsed(model, "queries", "errors") ? [numberIn("queries", "errors", "errors", "Errors", "answers that were an error", (errors) => (errors ? count(errors) : ""))] : []),
     ...(isUsed(model, "queries", "fronts") ? [
-      numberIn("queries", "fronts", "fronts", "Requests", "requests to the application that asked it, as far as links tell", (asked) => (asked ? count(asked) : "")),
+      numberIn("queries", "fronts", "fronts", "Requests", "requests to the application that asked it, as far as links tell", (requests) => (requests ? count(requests) : "")),
       number("each", "Each", "how often each of these requests asked it, on average", () => Float64Array.from(rows, (_, row) => each(row)), (row) => (fronts.get(row) ? String(Math.round(10 * each(row)) / 10) : "")),
     ] : []),
   ];
