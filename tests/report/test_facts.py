@@ -16,8 +16,8 @@ from tests.conftest import ROOT
 SCRIPTS = ROOT / "conchart/outputs/page/scripts"
 
 
-def request(*, names: bool = True, **columns: object) -> str:
-    exchange: Row = {"stream": 0, "number": 3, "protocol": "http/1.1", **columns}
+def request(columns: Row, *, names: bool = True) -> str:
+    exchange: Row = {"stream": 0, "number": 3, "protocol": "http/1.1"} | columns
     tables = tables_of(connections=(connection(0),), exchanges=[exchange])
     query = f"SELECT *, status_text AS answer, {request_columns(names=names)} FROM exchanges"
     names_of_columns, rows = tables.fetch_named(query, None)
@@ -26,16 +26,16 @@ def request(*, names: bool = True, **columns: object) -> str:
 
 
 def test_a_host_stands_before_a_path_and_before_nothing_else() -> None:
-    get = {"method": "GET", "host": "shop.example", "target": "/a", "status_text": "200"}
-    assert request(**get) == "GET shop.example/a → 200"
-    assert request(**get, names=False) == "GET /a → 200"
-    assert request(**get | {"target": "http://shop.example/a"}) == "GET http://shop.example/a → 200"
-    assert request(method="CONNECT", host="a.example:443", target="a.example:443") == "CONNECT a.example:443"
+    get: Row = {"method": "GET", "host": "shop.example", "target": "/a", "status_text": "200"}
+    assert request(get) == "GET shop.example/a → 200"
+    assert request(get, names=False) == "GET /a → 200"
+    assert request(get | {"target": "http://shop.example/a"}) == "GET http://shop.example/a → 200"
+    assert request({"method": "CONNECT", "host": "a.example:443", "target": "a.example:443"}) == "CONNECT a.example:443"
 
 
 def test_a_request_that_is_not_seen_is_a_turn() -> None:
-    assert request(protocol="tls") == "tls turn 3"
-    assert request(protocol=None) == "unknown turn 3"
+    assert request({"protocol": "tls"}) == "tls turn 3"
+    assert request({"protocol": None}) == "unknown turn 3"
 
 
 @pytest.mark.parametrize(

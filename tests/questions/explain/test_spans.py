@@ -81,7 +81,7 @@ def pipelined(count: int) -> tuple[int, int]:
             handshakes=nothing,
             exchanges=exchanges,
             contents=nothing,
-            said=nothing,
+            message_counts=nothing,
             phases=nothing,
             stalls=nothing,
             places=nothing,
