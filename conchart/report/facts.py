@@ -131,7 +131,7 @@ PANEL = (
     CLIENT,
     SERVER,
     Fact("Name", ("{name}",)),
-    Fact("Protocol", ("{app}", "{transport}")),
+    Fact("Protocol", ("{app}", "over UDP{is_udp:flag}"), " "),
     Fact("State", ("{state}",)),
     *CONNECTION,
 )

@@ -225,7 +225,7 @@ def _as_model_has_it(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
     """Give what ``model.js`` adds to a row of a table, as far as facts need it."""
     if table == "lanes":
         ends = {side: endpoint(row[f"{side}_ip"], row[f"{side}_port"]) for side in ("client", "server")}
-        return ends | {"retransmits": row["retransmits_client"], "stalled": "held 40.0 ms"}
+        return ends | {"retransmits": row["retransmits_client"], "stalled": "held 40.0 ms", "is_udp": False}
     more = asdict(STALLS[row["kind"]]) if table == "stalls" else {}
     return more | ({"confidence": row["confidence"] / 100} if row["confidence"] is not None else {})
 

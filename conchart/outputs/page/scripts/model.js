@@ -318,6 +318,7 @@ export class Model {
       stalled_ns: lane.stalls.reduce((sum, stall) => sum + stall.duration, 0),
       handshake: each(lane.handshakes.map((h) => h.result)),
       version: each(lane.handshakes.map((h) => h.version)),
+      is_udp: lane.transport === "udp",
       linked: false,
     });
     this.cache.set(index, lane);
