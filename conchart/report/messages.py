@@ -25,10 +25,6 @@ BY_EXCHANGE = """
 """One row per exchange that has messages. Control frames of WebSocket are counted apart; a pause lies between the last
 byte of a message and the first byte of the next one of the same side."""
 
-MESSAGE_COLUMNS = """messages_client, messages_server, message_bytes_client, message_bytes_server, controls, gap_ns,
-    gap_start_frame, gap_end_frame"""
-"""Of ``BY_EXCHANGE``, all but the key."""
-
 
 def are_there(tables: Tables) -> bool:
     """Tell whether the capture has messages: most have none, and pay for none."""

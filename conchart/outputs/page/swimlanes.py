@@ -27,7 +27,7 @@ from conchart.questions.explain.clocks import WHY
 from conchart.report import facts, owners, races
 from conchart.report import swimlanes as drawn
 from conchart.report.axis import TimeAxis, time_axis
-from conchart.report.messages import BY_EXCHANGE, MESSAGE_COLUMNS, are_there
+from conchart.report.messages import BY_EXCHANGE, are_there
 from conchart.report.notes import RACE, Note, notes
 from conchart.report.queries import ALL, ASKED, BY_SHAPE, are_asked
 from conchart.report.servers import groups
@@ -214,8 +214,8 @@ def _exchanges(*, names: bool, asked: bool, messages: bool) -> str:
     Few captures have messages of gRPC or WebSocket: the others have no column for them.
     """
     column = ", query" if asked else ""
-    column += f", {MESSAGE_COLUMNS}" if messages else ""
-    counted = f"LEFT JOIN ({BY_EXCHANGE}) USING (stream, number)" if messages else ""
+    column += ", counts.* EXCLUDE (stream, number)" if messages else ""
+    counted = f"LEFT JOIN ({BY_EXCHANGE}) AS counts USING (stream, number)" if messages else ""
     joined = f"""LEFT JOIN (
             SELECT stream, number, place::INTEGER AS query
             FROM (
