@@ -61,6 +61,14 @@ def format_ns(duration: int) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
+def format_exact(duration: int) -> str:
+    """Write all digits of a duration in the largest unit that it fills: ``84.000117 ms``."""
+    unit_ns, unit = max((pair for pair in _UNITS if pair[0] <= abs(duration)), default=_UNITS[0])
+    whole, rest = divmod(abs(duration), unit_ns)
+    decimals = f".{rest:0{len(str(unit_ns)) - 1}}" if unit_ns > 1 else ""
+    return f"{'−' if duration < 0 else ''}{format_count(whole)}{decimals} {unit}"
+
+
 def format_difference(before: int, after: int) -> str:
     """Write ``after - before`` as readers compute it from both as they are written: ``-188 ms`` of 337 and 149 ms."""
     difference = _as_written(after) - _as_written(before)

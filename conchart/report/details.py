@@ -1,47 +1,41 @@
 """The facts of each connection, for ``-v``. In: tables. Out: :class:`Details` of each, ordered by stream."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from conchart.labels.filling import Fact
 from conchart.labels.printable import endpoint, printable
 from conchart.labels.stalls import DETAIL, LISTED, stall_kind
-from conchart.labels.units import count_of, format_bytes, format_ns
-from conchart.report import logs, messages, races, spans, tunnels
-from conchart.report.kinds import RENEGOTIATION
+from conchart.labels.units import format_ns
+from conchart.report import facts, logs, messages, races, spans, tunnels
+from conchart.report.axis import time_axis
 from conchart.report.owners import who
 from conchart.report.splits import STEPS
-from conchart.store.sql import MISSING
+from conchart.store.sql import UNFINISHED
 from conchart.store.tables import Tables
 
 _CONNECTIONS = f"""
-    SELECT stream, transport, transport_stream, client_ip, client_port, server_ip, server_port, state, app,
-           first_frame, last_frame,
-           closed_at - opened_at AS lifetime, opened_at - min(opened_at) OVER () AS after,
-           bytes_client, bytes_server, rtt_client_ns, rtt_server_ns,
-           coalesce(syn_retransmits, 0) + coalesce(retransmits_client, 0) + coalesce(retransmits_server, 0)
-               AS retransmits,
-           coalesce(out_of_order_client, 0) + coalesce(out_of_order_server, 0) AS out_of_order,
-           coalesce(zero_windows_client, 0) + coalesce(zero_windows_server, 0) AS zero_windows,
-           {MISSING} AS missing, {who("client")} AS client_who, {who("server")} AS server_who
+    SELECT *, {{opened}} AS opened, closed_at - opened_at AS duration,
+        coalesce(syn_retransmits, 0) + coalesce(retransmits_client, 0) + coalesce(retransmits_server, 0)
+            AS retransmits,
+        {who("client")} AS client_who, {who("server")} AS server_who
     FROM connections ORDER BY stream
 """
-_HANDSHAKES = f"""
-    SELECT stream, coalesce(version, {RENEGOTIATION}) AS version, cipher, kind, outcome, sni, alpn, alert,
-        ready_at - hello_at AS took, inferred
-    FROM handshakes ORDER BY stream, number
-"""
+_HANDSHAKES = f"SELECT *, {facts.RESULT}, ready_at - hello_at AS took FROM handshakes ORDER BY stream, number"
 _EXCHANGES = f"""
-    SELECT stream, number, protocol, method, host, target, status_text AS answer, request_ns, wait_ns, transfer_ns,
-           response_bytes, inferred, from_log, {tunnels.COLUMNS}
+    SELECT stream, number, method, target, {{columns}}, status_text AS answer, request_bytes, response_bytes,
+        request_ns, wait_ns, transfer_ns, service_ns, {UNFINISHED} AS unfinished, inferred, confidence, from_log,
+        {tunnels.COLUMNS}
     FROM exchanges ORDER BY stream, number
 """
 _STALLS = f"""
-    SELECT stream, kind, detail, {DETAIL} AS telling_detail, side, end_at - start_at AS took,
-           start_frame, released_frame, end_frame, confidence
+    SELECT * REPLACE ({facts.STALL_COLUMNS}), {DETAIL} AS named_detail, end_at - start_at AS duration
     FROM {LISTED} ORDER BY stream, start_at
 """
+_TIMES = Fact("", ("request {request_ns}", "wait {wait_ns}", "transfer {transfer_ns}"))
 _MESSAGES = f"FROM ({messages.BY_EXCHANGE}) ORDER BY stream, number"
 _RACES = f"FROM ({races.OF_STREAMS}) ORDER BY stream, other"
 _NAMED = "concat(transport, '.stream eq ', transport_stream)"
@@ -68,88 +62,61 @@ class Details:
 
 def details(tables: Tables, *, names: bool) -> Iterator[Details]:
     """Give those of each connection. What encryption hides and was inferred is marked ``~``."""
-    handshakes, exchanges = _by_stream(tables, _HANDSHAKES), _by_stream(tables, _EXCHANGES)
+    handshakes = _by_stream(tables, _HANDSHAKES)
+    exchanges = _by_stream(tables, _EXCHANGES.format(columns=facts.request_columns(names=names)))
     stalls = _by_stream(tables, _STALLS)
     links = _links(tables)
     raced = _by_stream(tables, _RACES)
     beside: dict[tuple[int, int], list[str]] = {}
     for row in _rows(tables, _MESSAGES):
-        beside.setdefault((row["stream"], row["number"]), []).append(messages.describe(row))
+        beside.setdefault((row["stream"], row["number"]), []).append(facts.MESSAGES.of(row))
     for row in _rows(tables, spans.BY_EXCHANGE):
         beside.setdefault((row["stream"], row["number"]), []).extend(spans.describe(row))
     for place, lines in _logged(tables).items():
         beside.setdefault(place, []).extend(lines)
-    for row in _rows(tables, _CONNECTIONS):
+    for row in _rows(tables, _CONNECTIONS.format(opened=time_axis(tables).place("opened_at"))):
         stream = row["stream"]
+        stalled = [_named(stall) for stall in stalls.get(stream, ())]
         lines = [
-            _transport(row),
+            _transport(row, stalled),
             *(races.describe(race) for race in raced.get(stream, ())),
             *(_handshake(handshake, names=names) for handshake in handshakes.get(stream, ())),
             *links.get((stream, None), ()),
         ]
         for exchange in exchanges.get(stream, ()):
             place = (stream, exchange["number"])
-            lines.append(_exchange(exchange, names=names))
+            lines.append(_exchange(exchange))
             inner = [tunnels.describe(exchange)] if exchange["tunnel"] is not None else []
             lines += (f"  {line}" for line in (*inner, *beside.get(place, ()), *links.get(place, ())))
-        lines += map(_stall, stalls.get(stream, ()))
+        lines += map(_stall, stalled)
         yield Details(title=_connection(row, names=names), lines=tuple(lines))
 
 
 def _connection(row: Row, *, names: bool) -> str:
-    client, server = (
-        endpoint(row[f"{side}_ip"], row[f"{side}_port"])
-        + (f" ({printable(row[f'{side}_who'], limit=80)})" if names and row[f"{side}_who"] else "")
-        for side in ("client", "server")
-    )
+    row |= {side: endpoint(row[f"{side}_ip"], row[f"{side}_port"]) for side in ("client", "server")}
+    if not names:
+        row |= {"client_who": None, "server_who": None}
     number = f"{row['transport']}.stream eq {row['transport_stream']}"
-    return f"{number}  {client} → {server}  {row['state']}, {format_ns(row['lifetime'])}"
+    return f"{number}  {facts.CLIENT.of(row, 80)} → {facts.SERVER.of(row, 80)}  {facts.BRIEF.of(row)}"
 
 
-def _transport(row: Row) -> str:
-    parts = [
-        f"frames {row['first_frame']}–{row['last_frame']}",
-        f"after {format_ns(row['after'])}",
-        f"sent {format_bytes(row['bytes_client'] or 0)}, received {format_bytes(row['bytes_server'] or 0)}",
-    ]
-    rtts = [f"{side} {format_ns(rtt)}" for side in ("client", "server") if (rtt := row[f"rtt_{side}_ns"]) is not None]
-    if rtts:
-        parts.append(f"round trip to {', '.join(rtts)}")
-    parts += [
-        count_of(row[column], noun)
-        for column, noun in (
-            ("retransmits", "retransmission"),
-            ("out_of_order", "segment out of order"),
-            ("zero_windows", "zero window"),
-        )
-        if row[column]
-    ]
-    if row["missing"]:
-        parts.append(f"{format_bytes(row['missing'])} missing")
-    return "; ".join(parts)
+def _transport(row: Row, stalled: list[Row]) -> str:
+    sums: Counter[str] = Counter()
+    for stall in stalled:
+        sums[stall["word"]] += stall["duration"]
+    row["stalled"] = ", ".join(facts.AMOUNT.of({"word": word, "duration": ns}) for word, ns in sums.most_common())
+    texts = ((fact.label, fact.of(row)) for fact in facts.CONNECTION)
+    return "; ".join(f"{label.lower()} {text}" for label, text in texts if text)
 
 
 def _handshake(row: Row, *, names: bool) -> str:
-    parts = [row["version"], row["kind"], row["cipher"], row["sni"] if names else None, row["alpn"], row["alert"]]
     took = "not finished" if row["took"] is None else format_ns(row["took"])
-    outcome = "" if row["outcome"] in (None, "complete") else f" {row['outcome']}"
-    return f"TLS {_guess(row)}{took}{outcome}: {', '.join(printable(part) for part in parts if part)}"
+    return f"TLS {_guess(row)}{took}: {facts.HANDSHAKE.of(row if names else row | {'sni': None})}"
 
 
-def _exchange(row: Row, *, names: bool) -> str:
-    request = " ".join(
-        printable(part, limit=80) for part in (row["method"], row["host"] if names else None, row["target"]) if part
-    )
-    times = ", ".join(
-        f"{name} {format_ns(row[column])}"
-        for name, column in (("request", "request_ns"), ("wait", "wait_ns"), ("transfer", "transfer_ns"))
-        if row[column] is not None
-    )
-    answer = row["answer"] or ("answer" if row["response_bytes"] else "no answer")
-    size = f", {format_bytes(row['response_bytes'])}" if row["response_bytes"] else ""
-    if row["from_log"]:
-        request += " (from the log)"
-    return f"{_guess(row)}{request or printable(row['protocol'] or 'unknown')} → {answer}{size}: {times or 'unseen'}"
+def _exchange(row: Row) -> str:
+    text = "; ".join(filter(None, (_TIMES.of(row), facts.EXCHANGE.of(row))))
+    return f"{_guess(row)}{facts.REQUEST.of(row, 80)}{f': {text}' if text else ''}"
 
 
 def _links(tables: Tables) -> dict[tuple[int, int | None], list[str]]:
@@ -157,12 +124,13 @@ def _links(tables: Tables) -> dict[tuple[int, int | None], list[str]]:
     links: dict[tuple[int, int | None], list[str]] = {}
     for row in _rows(tables, _LINKS):
         front, back = ((row[f"{end}_stream"], row[f"{end}_exchange"]) for end in ("front", "back"))
-        why = f"{printable(row['method'])}, {row['confidence']:.2f}"
-        on = "handed on as" if row["front_exchange"] is None else "caused"
-        times = ", ".join(f"{step.word} {format_ns(ns)}" for step in STEPS if (ns := row[f"{step.name}_ns"]))
-        links.setdefault(front, []).append(f"{on} {row['caused']}{f': {times}' if times else ''} ({why})")
-        by = "handed on from" if row["front_exchange"] is None else "caused by"
-        links.setdefault(back, []).insert(0, f"{by} {row['caused_by']} ({why})")
+        on, by = facts.LINKED[row["front_exchange"] is None]
+        steps = ((step.word, row[f"{step.name}_ns"]) for step in STEPS)
+        times = ", ".join(facts.AMOUNT.of({"word": word, "duration": ns}) for word, ns in steps if ns)
+        links.setdefault(front, []).append(
+            f"{on} {row['caused']}{f': {times}' if times else ''} ({facts.LINK.of(row)})"
+        )
+        links.setdefault(back, []).insert(0, f"{by} {row['caused_by']} ({facts.LINK.of(row)})")
     return links
 
 
@@ -175,13 +143,14 @@ def _logged(tables: Tables) -> dict[tuple[int, int], list[str]]:
     return lines
 
 
+def _named(row: Row) -> Row:
+    kind = stall_kind(row["kind"], row["named_detail"])
+    return row | {"word": kind.word, "meaning": kind.meaning, "doing": kind.doing}
+
+
 def _stall(row: Row) -> str:
-    kind = stall_kind(row["kind"], row["telling_detail"])
-    facts = (row["kind"], row["detail"], row["side"], f"confidence {row['confidence']:.2f}")
-    named = ", ".join(printable(fact) for fact in facts if fact)
-    frames = " → ".join(str(row[f"{end}_frame"]) for end in ("start", "released", "end") if row[f"{end}_frame"])
-    took = f"{kind.word} {format_ns(row['took'])}"
-    return f"{took} ({named}), frames {frames}: {kind.meaning}"
+    named = ", ".join(printable(name) for name in (row["kind"], row["detail"]) if name)
+    return f"{facts.AMOUNT.of(row)} ({named}), frames {facts.STALL_FRAMES.of(row)}: {facts.STALL.of(row)}"
 
 
 def _guess(row: Row) -> str:

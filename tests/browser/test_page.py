@@ -160,7 +160,7 @@ def test_hovering_tells_times_frames_and_tls_facts(open_page: Open) -> None:
         "TLS handshake 84.000117 ms",
         "312.000 µs to 84.312117 ms after the start",
         "Frames 3 to 5 of tcp.stream eq 0",
-        "TLSv1.2 TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+        "TLSv1.2, TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
         "full handshake",
         "SNI www.example.com",
         "2 round trips",
@@ -199,7 +199,7 @@ def test_hovering_a_wait_tells_what_it_consists_of_and_joins_the_lanes(open_page
     point_at_lane(page, 0, 95e6)
     tip = page.driver.find_element(By.ID, "tip")
     wait_for(page, tip.is_displayed)
-    assert "Caused #3 10.9.0.3:8080 GET /page/0.html → 200 (told by size, 1.00)" in tip.text
+    assert "Caused #3 10.9.0.3:8080 GET /page/0.html → 200 (by size, confidence 1.00)" in tip.text
     assert "proxy 1.59 ms connecting 80.0 µs request 31.0 µs backend 19.0 ms proxy 297 µs" in tip.text
     front, back = page.run(JOINED)
     assert front["bottom"] < back["top"]
@@ -216,7 +216,7 @@ def test_hovering_what_a_front_caused_joins_it_with_the_front(open_page: Open) -
     point_at_lane(page, 3, 95e6)
     tip = page.driver.find_element(By.ID, "tip")
     wait_for(page, tip.is_displayed)
-    assert "Caused by #0 192.168.7.1:443 tls turn 0 (told by size, 1.00)" in tip.text
+    assert "Caused by #0 192.168.7.1:443 tls turn 0 (by size, confidence 1.00)" in tip.text
     front, back = page.run(JOINED)
     assert front["bottom"] < back["top"]
     page.driver.find_element(By.ID, "lanes").send_keys("+")
@@ -258,9 +258,7 @@ def test_stalls_are_marked_below_the_bars_they_explain(open_page: Open) -> None:
     page.driver.find_element(By.CSS_SELECTOR, "#table tbody tr[data-stream='1']").click()
     detail = page.driver.find_element(By.ID, "detail")
     wait_for(page, lambda: "Stalled\nheld 50.0 ms" in detail.text)
-    assert (
-        "held nagle 140.000000 ms 50.000000 ms 11 → 12 → 14 client: a small segment waits for a delayed" in detail.text
-    )
+    assert "held nagle 140.000000 ms 50.000000 ms 11 → 12 → 14 a small segment waits for a delayed" in detail.text
 
 
 def test_stalls_too_narrow_to_be_seen_apart_are_drawn_as_one(open_page: Open) -> None:
@@ -282,8 +280,8 @@ def test_hovering_tells_why_the_next_byte_did_not_come(open_page: Open) -> None:
     for part in (
         "TLS handshake 81.000117 ms",
         "held 50.000000 ms",
-        "a small segment waits for a delayed acknowledgement (Nagle); 41.5 ms of it is the peer's delay",
-        "The client's byte did not come: TCP's doing, confidence 0.90",
+        "a small segment waits for a delayed acknowledgement (Nagle); 41.5 ms of it is the peer's delay; "
+        "the client's byte did not come: TCP's doing, confidence 0.90",
         "Frames 11 → 12 → 14 of tcp.stream eq 1",
         "Stalled: held 50.0 ms",
     ):

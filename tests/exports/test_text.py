@@ -72,15 +72,15 @@ def test_each_end_of_a_link_names_the_other(trace_of: TellTrace, proxy_story: St
         "SELECT 1 AS front_stream, 5 AS back_stream, 'client-hello' AS method, 0.99 AS confidence"
     )
     lines = [line.strip() for line in shown(trace, verbose=True).splitlines()]
-    request, steps = lines[lines.index(next(line for line in lines if "after 0 ns" in line)) + 2 :][:2]
-    assert request.startswith("~tls → answer")
+    request, steps = lines[lines.index(next(line for line in lines if "opened 0 ns after" in line)) + 2 :][:2]
+    assert request.startswith("~tls turn 0: request")
     assert steps == (
         "caused tcp.stream eq 3 #0: proxy 1.59 ms, connecting 80.0 µs, request 31.0 µs, backend 19.0 ms, proxy 297 µs "
-        "(size, 1.00)"
+        "(by size, confidence 1.00)"
     )
-    assert "caused by tcp.stream eq 0 #0 (size, 1.00)" in lines
-    assert "handed on as tcp.stream eq 5 (client-hello, 0.99)" in lines
-    assert "handed on from tcp.stream eq 1 (client-hello, 0.99)" in lines
+    assert "caused by tcp.stream eq 0 #0 (by size, confidence 1.00)" in lines
+    assert "handed on as tcp.stream eq 5 (by client-hello, confidence 0.99)" in lines
+    assert "handed on from tcp.stream eq 1 (by client-hello, confidence 0.99)" in lines
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
@@ -227,7 +227,7 @@ def test_servers_that_are_alike_are_told_once(trace_of: TellTrace) -> None:
 
 def test_a_handshake_that_encryption_hides_is_called_a_renegotiation() -> None:
     with conchart.read(ROOT / "captures/handshakes/curl-apache-1.2-certificate-later/input.pcap") as trace:
-        assert re.search(r"^  TLS \S+ ms: encrypted renegotiation$", shown(trace, verbose=True), re.MULTILINE)
+        assert re.search(r"^  TLS \S+ ms: renegotiation handshake$", shown(trace, verbose=True), re.MULTILINE)
 
 
 def test_a_number_is_not_torn_from_its_unit(story: Trace) -> None:

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import conchart
-from conchart.report.messages import BY_EXCHANGE, are_there, describe
+from conchart.report.facts import MESSAGES
+from conchart.report.messages import BY_EXCHANGE, are_there
 from conchart.report.rows import rows
 from tests.conftest import ROOT
 
@@ -14,7 +15,7 @@ SOCKETS = ROOT / "captures/messages/websocket/input.pcap"
 def sentences(path: Path) -> list[str]:
     with conchart.read(path) as trace:
         assert are_there(trace)
-        return [describe(row) for row in rows(trace, f"FROM ({BY_EXCHANGE}) ORDER BY stream, number")]
+        return [MESSAGES.of(row) for row in rows(trace, f"FROM ({BY_EXCHANGE}) ORDER BY stream, number")]
 
 
 def test_of_a_stream_its_messages_and_its_longest_pause_are_told() -> None:

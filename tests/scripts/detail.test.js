@@ -35,9 +35,9 @@ function inWindow(phases, lanes, { x0, x1 }, shift) {
 function scene(seed) {
   const random = generator(seed);
   const x0 = random(600);
-  const told = connections(random, { lanes: 1 + random(8), kinds: KINDS, apart: true });
+  const made = connections(random, { lanes: 1 + random(8), kinds: KINDS, apart: true });
   const by = random(40);
-  return { random, ...told, lanes: told.opened.map((_, lane) => lane), window: { x0, x1: x0 + 1 + random(700) }, shift: () => by };
+  return { random, ...made, lanes: made.opened.map((_, lane) => lane), window: { x0, x1: x0 + 1 + random(700) }, shift: () => by };
 }
 
 test("bars cover what the phases cover, in order, and nothing else that is as wide as a pixel", () => {
@@ -47,15 +47,15 @@ test("bars cover what the phases cover, in order, and nothing else that is as wi
     /** @type {{kind: number, inferred: number, start: number, end: number}[]} */
     const drawn = [];
     bars(phases, lanes, window, pixel, shift, (kind, inferred, start, end) => drawn.push({ kind, inferred, start, end }));
-    const told = inWindow(phases, lanes, window, shift);
+    const inside = inWindow(phases, lanes, window, shift);
     drawn.forEach(({ start }, i) => assert.ok(i === 0 || start >= drawn[i - 1].end, `${seed}: bars overlap`));
-    for (const { start, end } of told) assert.equal(covered(drawn, start, end), end - start, `${seed}: a phase is not drawn`);
+    for (const { start, end } of inside) assert.equal(covered(drawn, start, end), end - start, `${seed}: a phase is not drawn`);
     for (const bar of drawn) {
       if (bar.end - bar.start < pixel) continue;
       const [low, high] = [Math.max(bar.start, window.x0), Math.min(bar.end, window.x1)];
-      assert.equal(covered(told, low, high), high - low, `${seed}: a bar where nothing is`);
+      assert.equal(covered(inside, low, high), high - low, `${seed}: a bar where nothing is`);
     }
-    for (const { kind, inferred, start, end } of told.filter(({ whole }) => whole >= pixel))
+    for (const { kind, inferred, start, end } of inside.filter(({ whole }) => whole >= pixel))
       assert.ok(drawn.some((bar) => bar.kind === kind && bar.inferred === inferred && bar.start === start && bar.end === end), `${seed}: a wide phase has no bar of its own`);
   }
 });
@@ -74,14 +74,14 @@ test("the sums of a density are the time that was spent", () => {
     const parts = 1 + random(90);
     const step = (window.x1 - window.x0) / parts;
     const levels = density(phases, lanes, window, parts, KINDS, shift);
-    const told = inWindow(phases, lanes, window, shift);
+    const inside = inWindow(phases, lanes, window, shift);
     levels.forEach((level, kind) => {
       assert.equal(level.length, parts);
-      const spent = told.reduce((sum, phase) => sum + (phase.kind === kind ? phase.end - phase.start : 0), 0);
+      const spent = inside.reduce((sum, phase) => sum + (phase.kind === kind ? phase.end - phase.start : 0), 0);
       assert.ok(Math.abs(level.reduce((sum, share) => sum + share, 0) * step - spent) < 1e-6, `${seed}: kind ${kind}`);
       for (let i = 0; i < parts; i += 1) {
         const [low, high] = [window.x0 + i * step, window.x0 + (i + 1) * step];
-        const here = covered(told.filter((phase) => phase.kind === kind), low, high);
+        const here = covered(inside.filter((phase) => phase.kind === kind), low, high);
         assert.ok(Math.abs(level[i] * step - here) < 1e-6, `${seed}: part ${i} of kind ${kind}`);
       }
     });
@@ -91,11 +91,11 @@ test("the sums of a density are the time that was spent", () => {
 test("time is attributed as counting phase by phase does", () => {
   for (let seed = 0; seed < 500; seed += 1) {
     const { phases, lanes, window, shift } = scene(seed);
-    const told = inWindow(phases, lanes, window, shift);
+    const inside = inWindow(phases, lanes, window, shift);
     const { sums, connections: touched } = attribute(phases, lanes, window, KINDS, shift);
-    const expected = Array.from({ length: KINDS }, (_, kind) => told.reduce((sum, phase) => sum + (phase.kind === kind ? phase.end - phase.start : 0), 0));
+    const expected = Array.from({ length: KINDS }, (_, kind) => inside.reduce((sum, phase) => sum + (phase.kind === kind ? phase.end - phase.start : 0), 0));
     assert.deepEqual([...sums], expected, `${seed}`);
-    assert.ok(touched >= new Set(told.map(({ lane }) => lane)).size, `${seed}: a connection is not counted`);
+    assert.ok(touched >= new Set(inside.map(({ lane }) => lane)).size, `${seed}: a connection is not counted`);
     assert.ok(touched <= lanes.length);
   }
 });

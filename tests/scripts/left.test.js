@@ -40,11 +40,11 @@ test("what is not drawn counts as often as it was counted, to about 1 %", () => 
 });
 
 test("what is not drawn counts where every lane is shown, as the capture saw it", () => {
-  const told = model();
-  const left = new LeftOut(told);
+  const captured = model();
+  const left = new LeftOut(captured);
   assert.ok(left.counts([0, 1]));
   assert.ok(!left.counts([1]));
-  told.viewpoint = "client";
+  captured.viewpoint = "client";
   assert.ok(!left.counts([0, 1]));
 });
 

@@ -10,7 +10,7 @@ const PHASES = ["syn", "tls", "request", "wait", "transfer", "idle", "close", "u
 const search = new Search(story());
 
 /* The lanes that a search keeps. */
-const found = (/** @type {string} */ text) => [...search.find(text).lanes].flatMap((kept, lane) => (kept ? [lane] : []));
+const found = (/** @type {string} */ text) => [...search.find(text).lanes].flatMap((isFound, lane) => (isFound ? [lane] : []));
 const errors = (/** @type {string} */ text) => parseSearch(text, PHASES).errors;
 
 test("nothing is asked, and all is found", () => {
@@ -58,14 +58,14 @@ test("shapes of queries are kept with the requests that asked them", () => {
   // Of the third shape, no request is on the page; the last request asked no store.
   model.tables.exchanges.columns.set("query", new Column("query", Int32Array.of(1, 0, 1, 0), Uint8Array.of(1, 1, 1, 0), null));
   const other = new Search(model);
-  const kept = (/** @type {string} */ text) => {
+  const queries = (/** @type {string} */ text) => {
     const one = other.find(text);
     return [...one.queries(one.lanes)];
   };
-  assert.deepEqual(kept(""), [1, 1, 1]);
-  assert.deepEqual(kept("status >= 500"), [0, 1, 0]);
-  assert.deepEqual(kept("10.0.0.50"), [1, 1, 0]);
-  assert.deepEqual(kept("api.example"), [0, 0, 0]);
+  assert.deepEqual(queries(""), [1, 1, 1]);
+  assert.deepEqual(queries("status >= 500"), [0, 1, 0]);
+  assert.deepEqual(queries("10.0.0.50"), [1, 1, 0]);
+  assert.deepEqual(queries("api.example"), [0, 0, 0]);
 });
 
 test("findings are kept with their connections, or by their own words", () => {
@@ -85,7 +85,7 @@ for (const [text, words] of /** @type {[string, string | null][]} */ ([
   ["bytes > 3 apples", null], ["bytes > 3apples", "“3apples” is no size: 1MB"], ["status > ok", "“ok” is no status: status > 500"], ["speed > 3", "there is no field “speed”"],
   ["phase:lunch > 3ms", `no phase is called “lunch”: ${PHASES.join(", ")}`], ["phase:tls", "“phase:tls” is compared with a time: phase:tls > 20ms"], ["speed:3", "there is no field “speed”: looked for as text"],
   ["state > open", "“state” is a text: state:open"], ["ip:10.0.0.0/64", "“10.0.0.0/64” is no network: 10.0.0.0/8"], ["state:", "“state” lacks what it is compared with"], ["> 3ms", "“>” stands between a field and a value"],
-])) test(`what is wrong is said: ${text}`, () => assert.deepEqual(errors(text), words === null ? [] : [words]));
+])) test(`what is wrong is named: ${text}`, () => assert.deepEqual(errors(text), words === null ? [] : [words]));
 
 for (const text of ["http://x/?a=b", "a:b", "[::1]:443", "fe80::1", "-", "--", "\"", "-\"", "#", "ab::cd", "x=y", "😀", "\\"])
   test(`no complaint about ${text}`, () => assert.deepEqual(errors(text), []));

@@ -11,23 +11,23 @@ const shown = (part) => ({ ...PLAIN_VIEW, explanations: true, ...part });
 
 test("a change tells once what is different, when it is there", () => {
   /** @type {[string[], Shown][]} */
-  const told = [];
-  const state = new State((changed) => told.push([[...changed].sort(), state.shown]));
+  const changes = [];
+  const state = new State((changed) => changes.push([[...changed].sort(), state.shown]));
   state.change({ search: "login", packed: false, costly: false });
   state.change({ search: "login" });
   state.change({});
-  assert.deepEqual(told, [[["packed", "search"], shown({ search: "login", packed: false })]]);
+  assert.deepEqual(changes, [[["packed", "search"], shown({ search: "login", packed: false })]]);
 });
 
 test("a change within a change is told by itself", () => {
   /** @type {string[][]} */
-  const told = [];
+  const changes = [];
   const state = new State((changed) => {
-    told.push([...changed]);
+    changes.push([...changed]);
     if (changed.has("chosen")) state.change({ unfolded: [["s1", true]] });
   });
   state.change({ chosen: 7 });
-  assert.deepEqual(told, [["chosen"], ["unfolded"]]);
+  assert.deepEqual(changes, [["chosen"], ["unfolded"]]);
   assert.deepEqual(state.shown, shown({ chosen: 7, unfolded: [["s1", true]] }));
 });
 

@@ -29,18 +29,18 @@ function scene(seed) {
   const lanes = opened.map((_, lane) => lane);
   const offsets = [0];
   /** @type {number[][]} */
-  const [lane, at, wait, known] = [[], [], [], []];
+  const [lane, at, wait, present] = [[], [], [], []];
   for (const one of lanes) {
     for (let i = phases.from[one]; i < phases.from[one + 1]; i += 1) {
       if (random(2)) continue;
       lane.push(one);
       at.push(phases.start[i]);
       wait.push(random(50));
-      known.push(Number(random(5) > 0));
+      present.push(Number(random(5) > 0));
     }
     offsets.push(at.length);
   }
-  const valid = Uint8Array.from(known);
+  const valid = Uint8Array.from(present);
   const stalls = { from: oneEach(count), start: opened.map((from) => from + 3), end: opened.map((from) => from + 3 + random(60)), kind: lanes.map((one) => one % 2) };
   const drawnKinds = kindsDrawn(KINDS, STALLS);
   const model = /** @type {any} */ ({
@@ -53,7 +53,7 @@ function scene(seed) {
     },
   });
   const by = random(40);
-  return { random, model, lanes: lanes.filter(() => random(4)), shift: () => by, requests: { lane, at, wait, known } };
+  return { random, model, lanes: lanes.filter(() => random(4)), shift: () => by, requests: { lane, at, wait, present } };
 }
 
 test("a percentile is the least value that no fewer than so many per cent do not exceed", () => {
@@ -143,7 +143,7 @@ test("what happens is counted once, in its part of time; percentiles are of what
       assert.equal(opened[part], lanes.filter((lane) => within(model.opened[lane])).length);
       const begun = requests.at.map((_, i) => i).filter((i) => lanes.includes(requests.lane[i]) && within(requests.at[i]));
       assert.equal(counted[part], begun.length);
-      const values = begun.filter((i) => requests.known[i]).map((i) => requests.wait[i]).sort((a, b) => a - b);
+      const values = begun.filter((i) => requests.present[i]).map((i) => requests.wait[i]).sort((a, b) => a - b);
       assert.equal(waits.sizes[part], values.length);
       assert.equal(waits.ranks[part], values.length ? values[rankOf(95, values.length)] : null);
       const time = lanes.reduce((sum, lane) => sum + Math.max(0, Math.min(to, model.closed[lane] - shift()) - Math.max(from, model.opened[lane] - shift())), 0);
@@ -166,7 +166,7 @@ test("samples hold every duration that is known, in order", () => {
     if (!requests.at.length) continue;
     const measures = measuresOf(model);
     const of = (/** @type {string} */ key) => [...sample(/** @type {any} */ (measures.find((measure) => measure.key === key)), lanes)];
-    const expected = requests.wait.filter((_, i) => requests.known[i] && lanes.includes(requests.lane[i])).sort((a, b) => a - b);
+    const expected = requests.wait.filter((_, i) => requests.present[i] && lanes.includes(requests.lane[i])).sort((a, b) => a - b);
     assert.deepEqual(of("wait"), expected);
     assert.deepEqual(of("request"), expected.map((ns) => 3 * ns));
     const phases = KINDS.flatMap(({ name }) => of(`phase-${name}`));

@@ -46,7 +46,7 @@ export function story() {
   };
   const handshakes = {
     lane: [0, 1], number: [0, 0], hello: [1, 11 * MS], ready_ns: [90 * MS, 5 * MS], version: ["TLSv1.2", "TLSv1.3"], cipher: ["AES", "AES"], named_group: ["x25519", "x25519"], sni: ["shop.example", "shop.example"],
-    alpn: ["h2", "h2"], kind: [null, "psk"], outcome: ["failed", "complete"], alert: ["bad certificate", null], round_trips: [2, 1], certificate_bytes: [3000, 0], bytes: [4000, 900],
+    alpn: ["h2", "h2"], kind: [null, "psk"], outcome: ["failed", "complete"], result: ["failed", "psk"], alert: ["bad certificate", null], round_trips: [2, 1], certificate_bytes: [3000, 0], bytes: [4000, 900],
   };
   const stalls = { lane: [2], kind: [1], start: [25 * MS], duration: [8 * MS] };
   const data = {

@@ -9,15 +9,20 @@ import os
 import re
 import shutil
 import subprocess
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conchart import Trace, read
 from conchart.analysis.sights import first_sights
-from conchart.labels.printable import printable
+from conchart.labels.filling import Fact
+from conchart.labels.printable import endpoint, printable
+from conchart.labels.stalls import STALLS
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page import comparison, page
 from conchart.outputs.page.document import LOADING
@@ -25,8 +30,11 @@ from conchart.outputs.page.packed import Packer, compress_json, counted_from
 from conchart.outputs.page.swimlanes import swimlanes
 from conchart.outputs.pictures.picture_rows import clients_of
 from conchart.reading.options import VIEWPOINTS
+from conchart.report.facts import BRIEF, EXCHANGE, FACTS, HANDSHAKE, LINK, MESSAGES, PANEL, REQUEST, STALL, STALL_FRAMES
 from conchart.report.report import Report
+from conchart.report.rows import MAX_TEXT
 from conchart.report.swimlanes import drawn_lanes
+from tests.charts.unpacked import Page
 from tests.conftest import CASES, ROOT, capture_of, empty_trace, name_of, sampled
 
 HERE = Path(__file__).parent
@@ -111,10 +119,11 @@ def test_every_module_is_of_some_page() -> None:
 @needs_node
 @pytest.mark.timeout(240)
 def test_units(tmp_path: Path) -> None:
-    path = tmp_path / "packed.json"
-    path.write_text(json.dumps(_packed()), encoding="utf-8")
+    packed, texts = tmp_path / "packed.json", tmp_path / "texts.json"
+    packed.write_text(json.dumps(_packed()), encoding="utf-8")
+    texts.write_text(json.dumps([*_numbers(), *_facts()]), encoding="utf-8")
     tests = sorted(str(test.relative_to(ROOT)) for test in HERE.glob("*.test.js"))
-    run([str(NODE), "--test", *tests], CONCHART_PACKED=str(path))
+    run([str(NODE), "--test", *tests], CONCHART_PACKED=str(packed), CONCHART_TEXTS=str(texts))
 
 
 @needs_node
@@ -177,6 +186,58 @@ def _packed() -> dict[str, object]:
         ]
     data = compress_json({"title": "blocks", "tables": packer.layouts})
     return {"title": "blocks", "data": data, "blocks": packer.blocks(), "expected": expected}
+
+
+WITH_FACTS = (
+    "messages/grpc",
+    "messages/websocket",
+    "handshakes/openssl-nginx-1.3-0rtt",
+    "reverse-proxy/https",
+    "stalls/nagle-request-far-client",
+    "crafted/gap",
+    "crafted/syn-retransmission",
+    "crafted/reordering",
+    "crafted/zero-window",
+)
+"""Captures that have each fact between them."""
+OF_TABLES: dict[str, tuple[Fact, ...]] = {
+    "lanes": (*PANEL, BRIEF),
+    "handshakes": (HANDSHAKE,),
+    "exchanges": (REQUEST, EXCHANGE, MESSAGES),
+    "stalls": (STALL, STALL_FRAMES),
+    "links": (LINK,),
+    "packets": (FACTS["packet"],),
+}
+
+
+def _facts() -> Iterator[tuple[Fact, dict[str, Any], str]]:
+    """Give the facts of real captures: declaration, row, and the text that Python writes."""
+    for name in WITH_FACTS:
+        with read(ROOT / "captures" / name / "input.pcap", packets=True) as trace:
+            data = Page(page.render(trace)).data
+        for table, declarations in OF_TABLES.items():
+            for values in zip(*data[table].values(), strict=True):
+                row = defaultdict(lambda: None, zip(data[table], values, strict=True))
+                row |= _as_model_has_it(table, row)
+                for fact in declarations:
+                    columns = re.findall(r"\{(\w+)", "".join(fact.texts))
+                    yield fact, {column: row[column] for column in columns}, fact.of(row, MAX_TEXT)
+
+
+def _as_model_has_it(table: str, row: Mapping[str, Any]) -> dict[str, Any]:
+    """Give what ``model.js`` adds to a row of a table, as far as facts need it."""
+    if table == "lanes":
+        ends = {side: endpoint(row[f"{side}_ip"], row[f"{side}_port"]) for side in ("client", "server")}
+        return ends | {"retransmits": row["retransmits_client"], "stalled": "held 40.0 ms", "is_udp": False}
+    more = asdict(STALLS[row["kind"]]) if table == "stalls" else {}
+    return more | ({"confidence": row["confidence"] / 100} if row["confidence"] is not None else {})
+
+
+def _numbers() -> Iterator[tuple[Fact, dict[str, Any], str]]:
+    """Give numbers of any size in each unit."""
+    fact = Fact("", ("{n:ns}", "{n:exact}", "{n:size}", "{n}", "{n:number}", "{n:packet}", "{n:flag}{n:ratio}"))
+    for n in sorted({0, *(digit * 10**power + more for power in range(15) for digit in (1, 9) for more in (-1, 0, 1))}):
+        yield fact, {"n": n}, fact.of({"n": n})
 
 
 def _seen(path: Path) -> dict[str, object]:

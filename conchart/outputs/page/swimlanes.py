@@ -24,7 +24,7 @@ from conchart.outputs.page.ladders import ladders
 from conchart.outputs.page.left_out import left_out
 from conchart.outputs.page.packed import Packer, counted_from
 from conchart.questions.explain.clocks import WHY
-from conchart.report import owners, queries, races
+from conchart.report import facts, owners, queries, races
 from conchart.report import swimlanes as drawn
 from conchart.report.axis import TimeAxis, time_axis
 from conchart.report.messages import BY_EXCHANGE, are_there
@@ -33,7 +33,7 @@ from conchart.report.queries import ALL, BY_SHAPE, IS_QUERY
 from conchart.report.servers import groups
 from conchart.report.splits import STEPS
 from conchart.report.swimlanes import drawn_lanes, link_rows, phase_rows, stall_rows
-from conchart.store.sql import GOES_ON, SHAPE, TURNS, UNFINISHED
+from conchart.store.sql import SHAPE, TURNS, UNFINISHED
 from conchart.store.tables import Tables
 
 MAX_EXCHANGES = 1_000_000
@@ -115,6 +115,9 @@ def swimlanes(tables: Tables, options: DrawOptions) -> Swimlanes:
                 for kind in PHASES
             ],
             "stall_kinds": kinds_of_stalls(),
+            "facts": facts.FACTS,
+            "panel": facts.PANEL,
+            "linked": facts.LINKED,
             "steps": [{"name": step.name, "word": step.word, "colour": step.colour} for step in STEPS],
             "groups": groups(tables, names=options.names),
             "clocks_differ": WHY,
@@ -169,8 +172,8 @@ def _stalls(axis: TimeAxis) -> str:
     return f"""
         side, {axis.place("start_at")} AS start, end_at - start_at AS duration,
         start_by = 'client' AS start_up, end_by = 'client' AS end_up,
-        start_frame, released_frame, end_frame, ack_delay_ns, round(100 * confidence)::UTINYINT AS confidence,
-        coalesce(unfinished, false) AND stream IN (SELECT stream FROM connections WHERE {GOES_ON}) AS unfinished"""
+        start_frame, released_frame, end_frame, round(100 * confidence)::UTINYINT AS confidence,
+        {facts.STALL_COLUMNS}"""
 
 
 _RACES = f"""
@@ -206,18 +209,13 @@ def _shapes(tables: Tables, *, have_queries: bool) -> Iterator[None]:
 
 
 def _exchanges(*, names: bool, have_queries: bool, have_messages: bool) -> str:
-    """Requests, with the row of ``queries`` of each where stores are asked, and what is told of its messages.
+    """Requests, with the row of ``queries`` of each where stores are asked, and counts of its messages.
 
     Few captures have messages of gRPC or WebSocket: the others have no column for them.
     """
     column = ", query" if have_queries else ""
-    column += (
-        """, said_client, said_server, said_bytes_client, said_bytes_server, controls, gap_ns,
-        gap_start_frame, gap_end_frame"""
-        if have_messages
-        else ""
-    )
-    messages = f"LEFT JOIN ({BY_EXCHANGE}) USING (stream, number)" if have_messages else ""
+    column += ", counts.* EXCLUDE (stream, number)" if have_messages else ""
+    counted = f"LEFT JOIN ({BY_EXCHANGE}) AS counts USING (stream, number)" if have_messages else ""
     joined = f"""LEFT JOIN (
             SELECT stream, number, place::INTEGER AS query
             FROM (
@@ -232,12 +230,13 @@ def _exchanges(*, names: bool, have_queries: bool, have_messages: bool) -> str:
     service = counted_from("wait_ns", "service_ns", "service_ns", "wait_ns")
     answered = counted_from("wait_ns", "answered", "(response_at - request_at)", "wait_ns")
     return f"""
-        SELECT lane, number, {request}, protocol, method, {host}, target, status_text AS answer,
+        SELECT lane, number, {request}, protocol, method, {host}, target, status_text AS answer, from_log,
+            {facts.request_columns(names=names)},
             request_bytes, response_bytes, {request_frame}, {response_frame},
             request_ns, wait_ns, transfer_ns, {service}, {answered},
             coalesce(inferred, false) AS inferred, round(100 * confidence)::UTINYINT AS confidence,
             coalesce({UNFINISHED}, false) AS unfinished, coalesce({TURNS}, false) AS is_turn{column}
-        FROM exchanges JOIN drawn USING (stream) {joined if have_queries else ""} {messages}
+        FROM exchanges JOIN drawn USING (stream) {joined if have_queries else ""} {counted}
         ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
 
@@ -247,9 +246,9 @@ def _handshakes(*, names: bool) -> str:
     return f"""
         SELECT lane, number, {hello}, ready_at - hello_at AS ready_ns,
             coalesce(hello_by, 'client') = 'client' AS hello_up, coalesce(ready_by, 'client') = 'client' AS ready_up,
-            version, cipher, named_group, {sni}, alpn, kind, outcome, hello_retry, client_auth, early_data, false_start,
-            alert, certificates, certificate_bytes, bytes_client + bytes_server AS bytes, round_trips,
-            coalesce(inferred, false) AS inferred
+            version, cipher, named_group, {sni}, alpn, {facts.KIND} AS kind, outcome, {facts.RESULT},
+            hello_retry, client_auth, early_data, false_start, alert, certificates, certificate_bytes,
+            bytes_client + bytes_server AS bytes, round_trips, coalesce(inferred, false) AS inferred
         FROM handshakes JOIN drawn USING (stream) ORDER BY lane, number LIMIT {MAX_EXCHANGES}"""
 
 

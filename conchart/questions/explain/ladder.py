@@ -16,7 +16,7 @@ from conchart.questions.explain.pauses import Silence, silences
 from conchart.questions.explain.payload_labels import cargo
 from conchart.questions.explain.quic import sealed
 from conchart.questions.explain.sequence import Rung, rungs, several_places
-from conchart.report import messages, races, tunnels
+from conchart.report import facts, races, tunnels
 from conchart.report.phase_places import where
 from conchart.report.rows import Row
 
@@ -102,8 +102,8 @@ def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:
             yield "computing", f"in the TLS handshake, less the distance: {', '.join(computed)}"
     for exchange in [row for row in connection.exchanges if row["tunnel"] is not None][:_MOST_LISTED]:
         yield "tunnels", f"request {exchange['number']}: {tunnels.describe(exchange)}"
-    for counts in connection.message_counts[:_MOST_LISTED]:
-        yield "messages", f"request {counts['number']}: {messages.describe(counts)}"
+    for messages in connection.message_counts[:_MOST_LISTED]:
+        yield "messages", f"request {messages['number']}: {facts.MESSAGES.of(messages)}"
     if hidden:
         yield (
             "brackets",

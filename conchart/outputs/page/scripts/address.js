@@ -22,7 +22,7 @@ const GROUP = /^s\d{1,9}(?:\/[0-9a-fA-F:.%]{1,64})?$/;
  * @returns {string} without the #; empty where everything is as it is from the start
  */
 export function writeView(view) {
-  const told = new URLSearchParams();
+  const parameters = new URLSearchParams();
   const groups = (/** @type {boolean} */ open) => view.unfolded.filter((one) => one[1] === open).slice(0, MAX_GROUPS).map(([key]) => key).join(",");
   /** @type {[string, string | number | null][]} */
   const parts = [
@@ -32,8 +32,8 @@ export function writeView(view) {
     ["axis", view.axis === PLAIN_VIEW.axis ? null : view.axis], ["seen", view.seenFrom === PLAIN_VIEW.seenFrom ? null : view.seenFrom], ["ladder", view.toScale ? "scale" : null], ["lanes", view.packed ? null : "own"], ["order", view.costly ? "cost" : null], ["height", view.height],
     ["tab", view.tab], ["sort", view.sort && `${view.sort.column}${view.sort.down ? ".down" : ""}`],
   ];
-  for (const [name, value] of parts) if (value !== null && value !== "") told.set(name, String(value));
-  return told.toString();
+  for (const [name, value] of parts) if (value !== null && value !== "") parameters.set(name, String(value));
+  return parameters.toString();
 }
 
 /**
@@ -47,17 +47,17 @@ const whole = (text) => (text !== null && /^\d{1,15}$/.test(text) ? Number(text)
  * @returns {View}
  */
 export function readView(hash) {
-  const told = new URLSearchParams(hash.replace(/^#/, ""));
-  const text = (/** @type {string} */ name) => (told.get(name) || "").slice(0, MAX_WORDS);
+  const parameters = new URLSearchParams(hash.replace(/^#/, ""));
+  const text = (/** @type {string} */ name) => (parameters.get(name) || "").slice(0, MAX_WORDS);
   const range = /^(-?\d{1,16})_(-?\d{1,16})$/.exec(text("x"));
   const sort = /^([\w-]{1,40})(\.down)?$/.exec(text("sort"));
-  const groups = (/** @type {string} */ name) => (told.get(name) || "").slice(0, 80 * MAX_GROUPS).split(",").filter((key) => GROUP.test(key)).slice(0, MAX_GROUPS);
+  const groups = (/** @type {string} */ name) => (parameters.get(name) || "").slice(0, 80 * MAX_GROUPS).split(",").filter((key) => GROUP.test(key)).slice(0, MAX_GROUPS);
   return {
     range: range && Number(range[1]) < Number(range[2]) ? [Number(range[1]), Number(range[2])] : null,
-    search: text("q"), server: text("server"), app: text("app"), finding: whole(told.get("finding")), chosen: whole(told.get("stream")),
+    search: text("q"), server: text("server"), app: text("app"), finding: whole(parameters.get("finding")), chosen: whole(parameters.get("stream")),
     unfolded: [...groups("open").map((key) => /** @type {[string, boolean]} */ ([key, true])), ...groups("folded").map((key) => /** @type {[string, boolean]} */ ([key, false]))],
-    axis: AXES.includes(text("axis")) ? text("axis") : PLAIN_VIEW.axis, seenFrom: VIEWPOINTS.includes(text("seen")) ? text("seen") : PLAIN_VIEW.seenFrom, toScale: told.get("ladder") === "scale", packed: told.get("lanes") !== "own", costly: told.get("order") === "cost",
-    height: [8, 16, 24].find((height) => height === whole(told.get("height"))) ?? null,
+    axis: AXES.includes(text("axis")) ? text("axis") : PLAIN_VIEW.axis, seenFrom: VIEWPOINTS.includes(text("seen")) ? text("seen") : PLAIN_VIEW.seenFrom, toScale: parameters.get("ladder") === "scale", packed: parameters.get("lanes") !== "own", costly: parameters.get("order") === "cost",
+    height: [8, 16, 24].find((height) => height === whole(parameters.get("height"))) ?? null,
     tab: /^[a-z]{1,20}$/.test(text("tab")) ? text("tab") : "",
     sort: sort ? { column: sort[1], down: Boolean(sort[2]) } : null,
   };

@@ -151,8 +151,8 @@ function pictureOfPlaces(journey, width) {
  */
 function drawPacket({ start, lanes }, { frame, up, label, way, lost, marks }, rows, x, add) {
   const group = add("g", { class: `${up ? "by-client" : "by-server"}${lost === null ? "" : " lost"}${marks ? " marked" : ""}`, "data-frame": frame });
-  const told = way.map(([lane, at]) => `${lanes[lane].place} ${inMs(at - start)} ms`);
-  add("title", {}, `Frame ${frame}, ${label}: ${told.join(" → ")}${lost === null ? "" : `, lost before ${lanes[lost].place}`}`, group);
+  const times = way.map(([lane, at]) => `${lanes[lane].place} ${inMs(at - start)} ms`);
+  add("title", {}, `Frame ${frame}, ${label}: ${times.join(" → ")}${lost === null ? "" : `, lost before ${lanes[lost].place}`}`, group);
   const middle = (/** @type {number} */ lane) => rows[lane].top + rows[lane].height / 2;
   /** Arrows begin and end at the edges of the lanes. @type {(lane: number, other: number) => number} */
   const edge = (lane, other) => (middle(other) > middle(lane) ? rows[lane].top + rows[lane].height : rows[lane].top);

@@ -284,7 +284,7 @@ export function requestName({ method, target }, room) {
  */
 function nameTraces(rows, view, model, pixel, colours) {
   /** @type {{x: number[], y: number[], text: string[]}} */
-  const told = { x: [], y: [], text: [] };
+  const labels = { x: [], y: [], text: [] };
   if (!model.tables.exchanges) return [];
   for (const row of rows) {
     if (row.height < 16) continue;
@@ -292,23 +292,23 @@ function nameTraces(rows, view, model, pixel, colours) {
     for (let n = 0; n < lanes.length; n += 1) {
       const by = view.shift(lanes[n]);
       const until = n + 1 < lanes.length ? model.opened[lanes[n + 1]] - view.shift(lanes[n + 1]) : view.x1;
-      const asked = model.lane(lanes[n]).exchanges.filter((x) => x.request !== null);
-      for (let i = 0; i < asked.length && told.x.length < MAX_NAMES; i += 1) {
-        const left = Math.max(view.x0, asked[i].request - by);
-        const right = Math.min(view.x1, i + 1 < asked.length ? asked[i + 1].request - by : until);
-        const end = asked[i].request - by + asked[i].request_ns + asked[i].wait_ns + asked[i].transfer_ns;
+      const requests = model.lane(lanes[n]).exchanges.filter((x) => x.request !== null);
+      for (let i = 0; i < requests.length && labels.x.length < MAX_NAMES; i += 1) {
+        const left = Math.max(view.x0, requests[i].request - by);
+        const right = Math.min(view.x1, i + 1 < requests.length ? requests[i + 1].request - by : until);
+        const end = requests[i].request - by + requests[i].request_ns + requests[i].wait_ns + requests[i].transfer_ns;
         const letters = (/** @type {number} */ until) => Math.floor(((until - left) / pixel - 8) / LETTER);
         const room = Math.min(letters(right), Math.max(MOST_BESIDE, letters(end)));
         if (end < view.x0 || room < LEAST_NAME) continue;
-        const name = requestName(asked[i], room);
+        const name = requestName(requests[i], room);
         if (!name) continue;
-        told.x.push(left + 2 * pixel);
-        told.y.push(row.top + row.height / 2);
-        told.text.push(plain(name));
+        labels.x.push(left + 2 * pixel);
+        labels.y.push(row.top + row.height / 2);
+        labels.text.push(plain(name));
       }
     }
   }
-  return told.x.length ? [{ type: "scatter", mode: "text", hoverinfo: "skip", showlegend: false, name: "requests", ...told, textposition: "middle right", textfont: { size: 10, color: colours.ink }, cliponaxis: true }] : [];
+  return labels.x.length ? [{ type: "scatter", mode: "text", hoverinfo: "skip", showlegend: false, name: "requests", ...labels, textposition: "middle right", textfont: { size: 10, color: colours.ink }, cliponaxis: true }] : [];
 }
 
 /**

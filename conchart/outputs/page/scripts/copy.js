@@ -3,7 +3,7 @@
 import { el } from "./format.js";
 
 /* How long a button says that it has copied, in ms. */
-const SAID = 1200;
+const CONFIRMED_MS = 1200;
 
 /**
  * Put text on the clipboard; browsers that keep it from pages on disk still let a selection be copied.
@@ -36,7 +36,7 @@ export function copyButton(title, text, shown) {
     event.stopPropagation();
     await copyText(text());
     button.textContent = "✓";
-    setTimeout(() => { button.textContent = shown; }, SAID);
+    setTimeout(() => { button.textContent = shown; }, CONFIRMED_MS);
   });
   return button;
 }

@@ -2,7 +2,7 @@
 
 /**
  * What the page says of a column.
- * @typedef {{name: string, base: string | null, width: number, delta: boolean, least: number, valid: boolean, texts: string[] | null}} Told
+ * @typedef {{name: string, base: string | null, width: number, delta: boolean, least: number, valid: boolean, texts: string[] | null}} Declaration
  */
 /* What columns of the lane that a row belongs to are called, where another column is counted from them. */
 const OF_LANES = "lanes.";
@@ -39,14 +39,14 @@ export async function inflate(text) {
 
 /**
  * Values of a column, each a number; of texts, the number of the text.
- * @param {Told} told
+ * @param {Declaration} column
  * @param {Uint8Array} bytes
  * @param {number} at where its planes begin
  * @param {number} rows
  */
-export function readValues(told, bytes, at, rows) {
-  const values = told.base || told.width > 3 || told.delta || told.least < 0 || told.least > 2 ** 30 ? new Float64Array(rows) : new Int32Array(rows);
-  const { width, delta, least } = told;
+export function readValues(column, bytes, at, rows) {
+  const values = column.base || column.width > 3 || column.delta || column.least < 0 || column.least > 2 ** 30 ? new Float64Array(rows) : new Int32Array(rows);
+  const { width, delta, least } = column;
   let before = least;
   for (let row = 0; row < rows; row += 1) {
     let code = 0;
@@ -100,17 +100,17 @@ async function unpack(element, part) {
 /** Columns of the same length. */
 export class Table {
   /**
-   * @param {Told[]} told
+   * @param {Declaration[]} declarations
    * @param {number} rows
    * @param {Uint8Array} bytes
    * @param {Table} [lanes]
    */
-  constructor(told, rows, bytes, lanes) {
+  constructor(declarations, rows, bytes, lanes) {
     this.length = rows;
     /** @type {Map<string, Column>} */
     this.columns = new Map();
     let at = 0;
-    for (const column of told) {
+    for (const column of declarations) {
       const values = readValues(column, bytes, at, rows);
       at += column.width * rows;
       const valid = column.valid ? bytes.subarray(at, at + rows) : null;

@@ -2,75 +2,42 @@
 
 import { copyButton } from "./copy.js";
 import { density } from "./detail.js";
-import { brief, bytes, count, el, exact, plural } from "./format.js";
-import { handshakeKind } from "./model.js";
+import { brief, count, el, exact, factText } from "./format.js";
 
 /** @typedef {import("./model.js").Lane} Lane */
 /** @typedef {import("./model.js").Model} Model */
 /** @typedef {import("./model.js").Row} Row */
 /** @typedef {import("./format.js").Child} Child */
+/** @typedef {import("./format.js").Fact} Fact */
 /** @typedef {{lane?: Lane, stream: number, exchange?: Row}} LinkEnd */
 
-/** @param {Row} h */
-const tlsFacts = (h) => [
-  [h.version, h.cipher].filter(Boolean).join(" "),
-  h.named_group,
-  h.outcome === "complete" ? `${handshakeKind(h)} handshake` : `handshake ${h.outcome}`,
-  h.sni ? `SNI ${h.sni}` : null,
-  h.alpn ? `ALPN ${h.alpn}` : null,
-  h.round_trips === null ? null : plural(h.round_trips, "round trip"),
-  h.hello_retry ? "HelloRetryRequest" : null,
-  h.client_auth ? "client certificate" : null,
-  h.early_data ? "early data" : null,
-  h.false_start ? "False Start" : null,
-  h.certificates ? `${plural(h.certificates, "certificate")} of ${bytes(h.certificate_bytes)}` : null,
-  h.alert ? `alert: ${h.alert}` : null,
-].filter(Boolean).join(", ");
+/** @type {(text: string) => string} */
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-/** @param {Row} x */
-export const requestLine = (x) => {
-  const asked = x.method ? `${x.method} ${x.host && !(x.target || "").includes("://") ? x.host : ""}${x.target || ""}` : `${x.protocol || "unknown"} turn ${x.number}`;
-  return x.answer === null ? asked : `${asked} → ${x.answer}`;
-};
-
-/**
- * How many messages of gRPC or WebSocket an exchange has, and the longest pause between two of the server's.
- * @param {Row} x
- */
-function saidFacts(x) {
-  if (!x.said_client && !x.said_server && !x.controls) return null;
-  return [
-    ...["client", "server"].map((side) => (x[`said_${side}`] ? `${plural(x[`said_${side}`], "message")} of the ${side} (${bytes(x[`said_bytes_${side}`])})` : null)),
-    x.controls ? plural(x.controls, "control frame") : null,
-    x.gap_ns === null ? null : `longest pause between two of the server's ${brief(x.gap_ns)} (frames ${x.gap_start_frame} → ${x.gap_end_frame})`,
-  ].filter(Boolean).join(", ");
-}
-
-const UNDER_WAY = "unfinished at the last packet";
+/** @type {(fact: Fact, row: Row) => string} */
+const labelled = (fact, row) => `${fact[0]} ${factText(fact, row)}`;
 
 /**
  * Who was stalled, for how long and why, from which packet to which.
  * @param {Lane} lane
  * @param {Row} stall
+ * @param {Model} model
  */
-const stallTip = (lane, stall) => [
-  el("div", { class: "tip-title tip-lane" }, el("span", { class: `swatch stalled w-${stall.kind.word}` }), `${stall.kind.word} `, el("b", {}, exact(stall.duration)), el("em", {}, stall.kind.name), stall.unfinished ? el("em", {}, UNDER_WAY) : ""),
-  el("div", {}, `${stall.kind.meaning}${stall.ack_delay_ns ? `; ${brief(stall.ack_delay_ns)} of it is the peer's delay` : ""}`),
-  el("div", {}, `The ${stall.side}'s byte did not come: ${stall.kind.doing} doing, confidence ${stall.confidence.toFixed(2)}`),
-  el("div", {}, `Frames ${stallFrames(stall)} of `, el("code", {}, lane.filter)),
+const stallTip = (lane, stall, { facts }) => [
+  el("div", { class: "tip-title tip-lane" }, el("span", { class: `swatch stalled w-${stall.word}` }), `${stall.word} `, el("b", {}, exact(stall.duration)), el("em", {}, stall.name)),
+  el("div", {}, factText(facts.stall, stall)),
+  el("div", {}, labelled(facts.stall_frames, stall), " of ", el("code", {}, lane.filter)),
 ];
-
-/** @param {Row} stall */
-const stallFrames = (stall) => [stall.start_frame, stall.released_frame, stall.end_frame].filter((frame) => frame !== null).join(" → ");
 
 /**
  * "held 57.1 ms, limited 8.05 ms", the most first.
  * @param {Lane} lane
+ * @param {Model} model
  */
-function stallSums(lane) {
+function stallSums(lane, { facts }) {
   const sums = new Map();
-  for (const { kind, duration } of lane.stalls) sums.set(kind.word, (sums.get(kind.word) || 0) + duration);
-  return [...sums].sort((a, b) => b[1] - a[1]).map(([word, ns]) => `${word} ${brief(ns)}`).join(", ");
+  for (const { word, duration } of lane.stalls) sums.set(word, (sums.get(word) || 0) + duration);
+  return [...sums].sort((a, b) => b[1] - a[1]).map(([word, duration]) => factText(facts.amount, { word, duration })).join(", ");
 }
 
 /**
@@ -86,22 +53,26 @@ export function linksOf(lane, phase) {
   return [...(exchange ? exchange.links : []), ...opened, ...lane.links];
 }
 
-/** @param {LinkEnd} end */
-const linkEnd = ({ stream, lane, exchange }) => (lane ? `#${stream} ${lane.server}${exchange ? ` ${requestLine({ ...exchange, host: null })}` : ""}` : `#${stream} (not drawn)`);
+/**
+ * @param {LinkEnd} end
+ * @param {Model} model
+ */
+const linkEnd = ({ stream, lane, exchange }, { facts }) => (lane ? `#${stream} ${lane.server}${exchange ? ` ${factText(facts.request, { ...exchange, origin: "" })}` : ""}` : `#${stream} (not drawn)`);
 
 /**
  * What caused this, or what it caused, and what its wait was spent on there.
  * @param {Lane} lane
  * @param {Row} link
- * @param {Row[]} steps
+ * @param {Model} model
  * @param {boolean} split
  */
-function linkTip(lane, link, steps, split) {
+function linkTip(lane, link, model, split) {
+  const { facts, linked, steps } = model;
   const caused = link.front.lane?.index === lane.index;
-  const words = link.handed ? (caused ? "Handed on as" : "Handed on from") : caused ? "Caused" : "Caused by";
-  const spent = split && caused ? steps.flatMap((step, i) => (link.times[i] ? [el("span", { class: "step" }, el("span", { class: `swatch s-${step.name}` }), `${step.word} ${brief(link.times[i])}`), " "] : [])) : [];
+  const words = linked[link.handed ? 1 : 0][caused ? 0 : 1];
+  const spent = split && caused ? steps.flatMap((step, i) => (link.times[i] ? [el("span", { class: "step" }, el("span", { class: `swatch s-${step.name}` }), factText(facts.amount, { word: step.word, duration: link.times[i] })), " "] : [])) : [];
   return [
-    el("div", {}, `${words} `, el("b", {}, linkEnd(caused ? link.back : link.front)), ` (told by ${link.method}, ${link.confidence.toFixed(2)})`),
+    el("div", {}, `${capital(words)} `, el("b", {}, linkEnd(caused ? link.back : link.front, model)), ` (${factText(facts.link, link)})`),
     spent.length ? el("div", {}, `of ${brief(waitOf(link))} wait: `, spent) : null,
   ];
 }
@@ -112,19 +83,19 @@ function linkTip(lane, link, steps, split) {
  */
 const waitOf = (link) => link.times.reduce((/** @type {number} */ sum, /** @type {number} */ ns) => sum + ns, 0);
 
-const MAX_TOLD = 6;
+const MOST_LISTED = 6;
 
 /**
  * The links of a phase; of many, the first.
  * @param {Lane} lane
  * @param {Row[]} links
- * @param {Row[]} steps
+ * @param {Model} model
  * @param {boolean} split
  */
-function linksTip(lane, links, steps, split) {
+function linksTip(lane, links, model, split) {
   return [
-    ...links.slice(0, MAX_TOLD).flatMap((link) => linkTip(lane, link, steps, split)),
-    links.length > MAX_TOLD ? el("div", {}, `and ${count(links.length - MAX_TOLD)} more`) : null,
+    ...links.slice(0, MOST_LISTED).flatMap((link) => linkTip(lane, link, model, split)),
+    links.length > MOST_LISTED ? el("div", {}, `and ${count(links.length - MOST_LISTED)} more`) : null,
   ];
 }
 
@@ -134,72 +105,68 @@ function linksTip(lane, links, steps, split) {
  * @param {Row | undefined} stall
  * @param {Model} model
  */
-export function phaseTip(lane, phase, stall, { kinds, steps }) {
-  const kind = kinds[phase.kind];
+export function phaseTip(lane, phase, stall, model) {
+  const { facts } = model;
+  const kind = model.kinds[phase.kind];
   /** @type {(HTMLElement | null)[]} */
   const lines = [
     el("div", { class: "tip-title" }, el("span", { class: `swatch k-${kind.name}` }), `${kind.title} `, el("b", {}, exact(phase.duration)),
       phase.inferred ? el("em", {}, "inferred") : null),
-    el("div", {}, `${exact(phase.start)} to ${exact(phase.end)} after the start`),
+    el("div", {}, factText(facts.phase, phase)),
     el("div", {}, frameSpan(phase), " of ", el("code", {}, lane.filter)),
   ];
   if (kind.name === "tls") {
     const handshake = lane.handshakes.findLast((h) => h.hello === null || h.hello <= phase.start) || lane.handshakes[0];
-    if (handshake) lines.push(el("div", {}, tlsFacts(handshake)));
+    if (handshake) lines.push(el("div", {}, factText(facts.handshake, handshake)));
   }
   const exchange = phase.exchange === null ? null : lane.exchanges.find((x) => x.number === phase.exchange);
   if (exchange) {
-    lines.push(el("div", { class: "line" }, requestLine(exchange)));
-    lines.push(el("div", {}, `request ${bytes(exchange.request_bytes)}, response ${bytes(exchange.response_bytes)}`,
-      kind.name === "wait" && exchange.service_ns !== null && !exchange.pieces ? `, ${brief(exchange.service_ns)} of the wait is the server's own` : ""));
-    const said = saidFacts(exchange);
-    if (said) lines.push(el("div", {}, said));
-    lines.push(...lane.notes.filter((note) => note.number === exchange.number).slice(0, MAX_TOLD).map((note) => el("div", { class: "line" }, note.says)));
-    if (exchange.unfinished && phase.end === lane.phases[lane.phases.length - 1].end) lines.push(el("div", {}, `The request is ${UNDER_WAY}`));
-    if (exchange.inferred && exchange.confidence !== null) lines.push(el("div", {}, `read from the direction of bytes, confidence ${exchange.confidence.toFixed(2)}`));
+    const isWait = kind.name === "wait" && !exchange.pieces;
+    const isLast = phase.end === lane.phases[lane.phases.length - 1].end;
+    lines.push(el("div", { class: "line" }, factText(facts.request, exchange)));
+    const texts = [
+      factText(facts.exchange, { ...exchange, service_ns: isWait ? exchange.service_ns : null, unfinished: isLast && exchange.unfinished }),
+      factText(facts.messages, exchange),
+    ];
+    lines.push(...texts.map((text) => (text ? el("div", {}, text) : null)));
+    lines.push(...lane.notes.filter((note) => note.number === exchange.number).slice(0, MOST_LISTED).map((note) => el("div", { class: "line" }, note.says)));
   }
-  lines.push(...linksTip(lane, linksOf(lane, phase), steps, kind.name === "wait"));
-  return [...lines.filter((line) => line !== null), ...(stall ? stallTip(lane, stall) : []), ...laneTip(lane, false)];
+  lines.push(...linksTip(lane, linksOf(lane, phase), model, kind.name === "wait"));
+  return [...lines.filter((line) => line !== null), ...(stall ? stallTip(lane, stall, model) : []), ...laneTip(lane, false, model)];
 }
 
 /** @param {Row} phase */
 const frameSpan = (phase) => (phase.start_frame === phase.end_frame ? `Frame ${phase.start_frame}` : `Frames ${phase.start_frame} to ${phase.end_frame}`);
 
 /**
- * An end of a connection, and who owns its socket, where that is known.
- * @param {Lane} lane
- * @param {"client" | "server"} side
- */
-const owned = (lane, side) => (lane[`${side}_who`] ? `${lane[side]}, ${lane[`${side}_who`]}` : lane[side]);
-
-/**
  * @param {Lane} lane
  * @param {boolean} alone
+ * @param {Model} model
  */
-export function laneTip(lane, alone) {
-  const handshake = lane.handshakes[0];
+export function laneTip(lane, alone, model) {
+  const { facts } = model;
+  const [handshake] = lane.handshakes;
   return [
-    el("div", { class: alone ? "tip-title" : "tip-lane" }, el("b", {}, `#${lane.stream} `), `${owned(lane, "client")} → ${owned(lane, "server")}`, lane.name ? ` ${lane.name}` : ""),
-    el("div", {}, `${[lane.app, lane.state].filter(Boolean).join(", ")}, open for ${brief(lane.duration)}, ${bytes(lane.bytes_client)} up, ${bytes(lane.bytes_server)} down`,
-      lane.retransmits ? `, ${plural(lane.retransmits, "retransmission")}` : ""),
-    lane.stalls.length ? el("div", {}, `Stalled: ${stallSums(lane)}`) : null,
-    alone && handshake ? el("div", {}, tlsFacts(handshake)) : null,
-    ...(alone ? linksTip(lane, lane.links, [], false) : []),
-    alone ? el("div", {}, `frames ${lane.first_frame} to ${lane.last_frame} of `, el("code", {}, lane.filter)) : null,
+    el("div", { class: alone ? "tip-title" : "tip-lane" }, el("b", {}, `#${lane.stream} `), `${factText(facts.client, lane)} → ${factText(facts.server, lane)}`, lane.name ? ` ${lane.name}` : ""),
+    el("div", {}, factText(facts.brief, lane)),
+    lane.stalls.length ? el("div", {}, `Stalled: ${stallSums(lane, model)}`) : null,
+    alone && handshake ? el("div", {}, factText(facts.handshake, handshake)) : null,
+    ...(alone ? linksTip(lane, lane.links, model, false) : []),
+    alone ? el("div", {}, labelled(facts.frames, lane), " of ", el("code", {}, lane.filter)) : null,
   ].filter((line) => line !== null);
 }
 
 /**
  * @param {Lane} lane
  * @param {Row} packet
+ * @param {Model} model
  */
-export function packetTip(lane, packet) {
+export function packetTip(lane, packet, model) {
   return [
     el("div", { class: "tip-title" }, `Frame ${packet.frame} `, el("b", {}, `${packet.up ? "client → server" : "server → client"}`),
       packet.mark ? el("em", {}, packet.mark.replace("_", " ")) : null),
-    el("div", {}, `${exact(packet.at)} after the start`),
-    el("div", {}, `flags ${packet.flags || "none"}, ${plural(packet.bytes, "byte")} of payload`),
-    ...laneTip(lane, false),
+    el("div", {}, factText(model.facts.packet, packet)),
+    ...laneTip(lane, false, model),
   ];
 }
 
@@ -227,53 +194,37 @@ export function groupTip({ row, at, pixel }, model, view) {
  * "caused #5, #7": the lanes that an exchange is linked with.
  * @param {Lane} lane
  * @param {Row | null | undefined} exchange
+ * @param {Model} model
  */
-function linkWords(lane, exchange) {
+function linkWords(lane, exchange, { linked }) {
   /** @type {Row[]} */
   const links = exchange ? exchange.links : [];
-  const told = (/** @type {string} */ words, /** @type {LinkEnd[]} */ ends) => (ends.length ? `${words} ${ends.slice(0, MAX_TOLD).map(({ stream }) => `#${stream}`).join(", ")}` : null);
-  return [
-    told("caused", links.filter((link) => link.front.lane?.index === lane.index).map((link) => link.back)),
-    told("caused by", links.filter((link) => link.back.lane?.index === lane.index).map((link) => link.front)),
-  ].filter(Boolean).join(", ");
+  const ends = [
+    links.filter((link) => link.front.lane?.index === lane.index).map((link) => link.back),
+    links.filter((link) => link.back.lane?.index === lane.index).map((link) => link.front),
+  ];
+  return linked[0].flatMap((words, i) => (ends[i].length ? [`${words} ${ends[i].slice(0, MOST_LISTED).map(({ stream }) => `#${stream}`).join(", ")}`] : [])).join(", ");
 }
 
 const MAX_LISTED = 200;
 
 /**
- * The request that a note is about.
- * @param {Lane} lane
- * @param {Row} note
- */
-function requestOf(lane, note) {
-  const exchange = lane.exchanges.find((x) => x.number === note.number);
-  return exchange ? requestLine(exchange) : `request ${note.number}`;
-}
-
-/**
  * Everything about one connection, as text.
  * @param {Lane} lane
- * @param {Row[]} kinds
+ * @param {Model} model
  * @param {Record<"zoom" | "table" | "larger" | "close", () => void>} actions
  */
-export function detailPanel(lane, kinds, actions) {
-  const facts = [
-    ["Client", owned(lane, "client")], ["Server", owned(lane, "server")], ["Name", lane.name], ["Protocol", [lane.app, lane.transport === "udp" ? "over UDP" : null].filter(Boolean).join(" ")], ["State", lane.state],
-    ["Opened", `${exact(lane.opened)} after the start`], ["Open for", exact(lane.duration)],
-    ["Packets", `${count(lane.packets_client)} up, ${count(lane.packets_server)} down`],
-    ["Bytes", `${count(lane.bytes_client)} up, ${count(lane.bytes_server)} down`],
-    ["Retransmitted", lane.retransmits ? `${lane.retransmits_client} up, ${lane.retransmits_server} down, ${lane.syn_retransmits} SYN` : null],
-    ["Out of order", lane.out_of_order_client + lane.out_of_order_server || null],
-    ["Zero windows", lane.zero_windows_client + lane.zero_windows_server || null],
-    ["Missing bytes", lane.missing_client + lane.missing_server ? `${count(lane.missing_client)} up, ${count(lane.missing_server)} down` : null],
-    ["Round trip", [lane.rtt_client_ns === null ? null : `${brief(lane.rtt_client_ns)} to the client`, lane.rtt_server_ns === null ? null : `${brief(lane.rtt_server_ns)} to the server`].filter(Boolean).join(", ")],
-    ["Stalled", stallSums(lane)],
-    ["Ended by", [lane.fin_by && `FIN of the ${lane.fin_by}`, lane.rst_by && `RST of the ${lane.rst_by}`].filter(Boolean).join(", ")],
-    ...lane.notes.filter((note) => note.number === null).slice(0, MAX_TOLD).map((note) => [note.title, note.says]),
-    ...lane.handshakes.map((h) => ["TLS", tlsFacts(h)]),
-    ...lane.notes.filter((note) => note.number !== null).slice(0, MAX_LISTED).map((note) => [note.title, `${requestOf(lane, note)}: ${note.says}`]),
-    ...lane.exchanges.map((x) => ["Messages", saidFacts(x), requestLine(x)]).filter(([, said]) => said).slice(0, MAX_TOLD).map(([name, said, asked]) => [name, `${asked}: ${said}`]),
-  ].filter(([, value]) => value !== null && value !== undefined && value !== "");
+export function detailPanel(lane, model, actions) {
+  const { kinds, facts } = model;
+  const request = (/** @type {number} */ number) => factText(facts.request, lane.exchanges.find((x) => x.number === number) || { method: "request", origin: "", target: String(number) });
+  const row = { ...lane, stalled: stallSums(lane, model) };
+  const listed = [
+    ...model.panel.map((fact) => [fact[0], factText(fact, row)]),
+    ...lane.notes.filter((note) => note.number === null).slice(0, MOST_LISTED).map((note) => [note.title, note.says]),
+    ...lane.handshakes.map((h) => [facts.handshake[0], factText(facts.handshake, h)]),
+    ...lane.notes.filter((note) => note.number !== null).slice(0, MAX_LISTED).map((note) => [note.title, `${request(note.number)}: ${note.says}`]),
+    ...lane.exchanges.filter((x) => factText(facts.messages, x)).slice(0, MOST_LISTED).map((x) => [facts.messages[0], `${request(x.number)}: ${factText(facts.messages, x)}`]),
+  ].filter(([, text]) => text);
   const phases = lane.phases.slice(0, MAX_LISTED).map((phase) => {
     const exchange = phase.exchange === null ? null : lane.exchanges.find((x) => x.number === phase.exchange);
     const kind = kinds[phase.kind];
@@ -281,12 +232,12 @@ export function detailPanel(lane, kinds, actions) {
       el("th", { scope: "row" }, el("span", { class: `swatch k-${kind.name}` }), kind.title, phase.inferred ? el("em", {}, "inferred") : null),
       el("td", { class: "n" }, exact(phase.start)), el("td", { class: "n" }, exact(phase.duration)),
       el("td", { class: "n" }, phase.start_frame === phase.end_frame ? `${phase.start_frame}` : `${phase.start_frame} – ${phase.end_frame}`),
-      el("td", {}, [exchange ? requestLine(exchange) : null, kind.name === "wait" ? linkWords(lane, exchange) : null].filter(Boolean).join(", ")));
+      el("td", {}, [exchange ? factText(facts.request, exchange) : null, kind.name === "wait" ? linkWords(lane, exchange, model) : null].filter(Boolean).join(", ")));
   });
   const stalls = lane.stalls.slice(0, MAX_LISTED).map((stall) => el("tr", {},
-    el("th", { scope: "row" }, el("span", { class: `swatch stalled w-${stall.kind.word}` }), `${stall.kind.word} `, el("em", {}, stall.kind.name)),
-    el("td", { class: "n" }, exact(stall.start)), el("td", { class: "n" }, exact(stall.duration)), el("td", { class: "n" }, stallFrames(stall)),
-    el("td", {}, `${stall.side}: ${stall.kind.meaning}`)));
+    el("th", { scope: "row" }, el("span", { class: `swatch stalled w-${stall.word}` }), `${stall.word} `, el("em", {}, stall.name)),
+    el("td", { class: "n" }, exact(stall.start)), el("td", { class: "n" }, exact(stall.duration)), el("td", { class: "n" }, factText(facts.stall_frames, stall)),
+    el("td", {}, factText(facts.stall, stall))));
   const button = (/** @type {string} */ text, /** @type {() => void} */ action) => {
     const node = el("button", { type: "button", class: text.toLowerCase().replace(/ /g, "-") }, text);
     node.addEventListener("click", action);
@@ -296,7 +247,7 @@ export function detailPanel(lane, kinds, actions) {
     el("div", { class: "heading" }, el("h3", {}, `Connection #${lane.stream}`), el("span", {}, el("code", {}, lane.filter), " ", copyButton(`Copy ${lane.filter}`, () => lane.filter, "copy")), el("span", { class: "grow" }),
       button("Zoom to it", actions.zoom), button("Show in table", actions.table), button("Larger", actions.larger), button("Close", actions.close)),
     el("div", { class: "columns" },
-      el("dl", {}, facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, String(value))))),
+      el("dl", {}, listed.map(([label, text]) => el("div", {}, el("dt", {}, label), el("dd", {}, text)))),
       el("div", { class: "wide" },
         ...listing(lane, "phases", ["Phase", "Starts", "Takes", "Frames", "Request"], phases),
         ...listing(lane, "stalls", ["Stall", "Starts", "Takes", "Frames", "Why"], stalls))),

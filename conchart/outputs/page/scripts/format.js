@@ -106,12 +106,16 @@ export function share(part, whole) {
   return percent === 100 && part < whole ? ">99\u00a0%" : `${percent}\u00a0%`;
 }
 
-/** @param {number | null} n */
+const BYTE_UNITS = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
+
+/**
+ * As `format_bytes` of labels/units.py writes it.
+ * @param {number | null} n
+ */
 export const bytes = (n) => {
   if (n === null) return "?";
-  if (n < 1000) return `${n}\u00a0B`;
-  const [size, unit] = n < 1e6 ? /** @type {const} */ ([1e3, "kB"]) : n < 1e9 ? /** @type {const} */ ([1e6, "MB"]) : /** @type {const} */ ([1e9, "GB"]);
-  return `${(n / size).toPrecision(3)}\u00a0${unit}`;
+  const power = BYTE_UNITS.findIndex((_, i) => threeDigits(n, 1000 ** i) !== "1000");
+  return `${threeDigits(n, 1000 ** power)}\u00a0${BYTE_UNITS[power]}`;
 };
 
 /**
@@ -119,6 +123,45 @@ export const bytes = (n) => {
  * @param {string} what
  */
 export const plural = (n, what) => `${count(n)} ${what}${n === 1 ? "" : "s"}`;
+
+/* What places of a fact may have behind their colon, but for nouns; see labels/filling.py. */
+const PLACE = /\{(\w+)(?::([^}]*))?\}/g;
+/** @type {Record<string, (value: any) => string>} */
+const WRITERS = { ns: brief, exact, size: bytes, number: String, ratio: (value) => value.toFixed(2), flag: () => "" };
+const DURATIONS = ["ns", "exact"];
+
+/** @type {(name: string, unit: string | undefined) => string | undefined} */
+const unitOf = (name, unit) => (name.endsWith("_ns") ? "ns" : unit);
+
+/**
+ * @param {any} value
+ * @param {string | undefined} unit
+ * @returns {string}
+ */
+function written(value, unit) {
+  if (unit) return WRITERS[unit] ? WRITERS[unit](value) : plural(value, unit);
+  return typeof value === "number" ? count(value) : value;
+}
+
+/**
+ * A text with places, filled from a row; empty where it does not apply to it.
+ * @param {string} text
+ * @param {Record<string, any>} row
+ */
+function filled(text, row) {
+  const places = [...text.matchAll(PLACE)].map(([, name, unit]) => ({ value: row[name] ?? null, unit: unitOf(name, unit) || "" }));
+  if (places.some(({ value, unit }) => value === null || (unit === "flag" && !value))) return "";
+  if (!places.some(({ value, unit }) => value || DURATIONS.includes(unit))) return "";
+  return text.replace(PLACE, (_, name, unit) => written(row[name], unitOf(name, unit)));
+}
+
+/**
+ * A fact of a row, declared in report/facts.py: the texts that apply to it; empty where none does.
+ * @typedef {[label: string, texts: string[], between: string]} Fact
+ * @param {Fact} fact
+ * @param {Record<string, any>} row
+ */
+export const factText = ([, texts, between], row) => texts.map((text) => filled(text, row)).filter(Boolean).join(between);
 
 /**
  * For text that plotly draws: it reads tags and entities, so none may be left.

@@ -192,10 +192,10 @@ export function drawArrows(columns, arrows, { start, end, zero, room, bands, sil
     }
     add("title", {}, `Frame ${rung.frame}, ${exact(rung.seen_at - zero)}: ${rung.label}${explained && rung.says ? `. ${rung.says}` : ""}`, group);
     if (!labelled.has(arrow)) continue;
-    const told = y(way[0][1]);
+    const top = y(way[0][1]);
     const [timed, time] = [width === PICTURE, `${inMs(rung.seen_at - zero)} ms`];
-    add("text", { x: up ? x(way[0][0]) - 8 : x(way[0][0]) + 8, y: told + 4, "text-anchor": up ? "end" : "start", class: "word" }, clip(rung.label, timed && !way[0][0] ? letters - time.length : letters), group);
-    if (timed) add("text", { x: 12, y: told + 4, class: "time" }, time, group);
+    add("text", { x: up ? x(way[0][0]) - 8 : x(way[0][0]) + 8, y: top + 4, "text-anchor": up ? "end" : "start", class: "word" }, clip(rung.label, timed && !way[0][0] ? letters - time.length : letters), group);
+    if (timed) add("text", { x: 12, y: top + 4, class: "time" }, time, group);
   }
   picture.setAttribute("aria-label", `${plural(arrows.length, "packet")} between ${columns.map(({ name }) => name).join(", ")}, to scale`);
   return picture;

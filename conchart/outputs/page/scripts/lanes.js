@@ -14,7 +14,7 @@ import { HEADING, grow, layRows, rowAt } from "./tree.js";
  * What lies under the mouse.
  * @typedef {{row: Row, pixel: number, at: number | null, lane: number | null}} Hit
  * What is told of it: the links that are shown, and from which connection.
- * @typedef {{links: Record<string, any>[], content: Node[], lane?: Lane}} Told
+ * @typedef {{links: Record<string, any>[], content: Node[], lane?: Lane}} Target
  */
 
 /* Of a connection that carried many others, the first are joined. */
@@ -71,11 +71,11 @@ export class Lanes {
     /** Where nobody chose another one. */
     this.usualHeight = model.count <= 60 ? 24 : model.count <= 400 ? 16 : 8;
     /** @type {ArrayLike<number>} */
-    this.kept = Uint32Array.from({ length: model.count }, (_, lane) => lane);
+    this.filtered = Uint32Array.from({ length: model.count }, (_, lane) => lane);
     this.overview = new Overview(model, this);
     this.measure();
     [this.view.x0, this.view.x1] = this.full;
-    this.show(this.kept);
+    this.show(this.filtered);
     this.tellControls();
     this.listen();
   }
@@ -111,7 +111,7 @@ export class Lanes {
     if (any("axis")) Object.assign(view, { axis, shift: axis === "own" ? (/** @type {number} */ lane) => model.opened[lane] : () => 0 });
     if (moved || any("seenFrom")) this.measure();
     [view.x0, view.x1] = range ?? this.full;
-    if (moved || any("seenFrom", "packed", "costly")) this.show(this.kept);
+    if (moved || any("seenFrom", "packed", "costly")) this.show(this.filtered);
     else if (any("unfolded", "height")) this.lay();
     else if (any("axis", "range", "chosen")) this.redrawSoon();
     this.tellControls();
@@ -127,12 +127,12 @@ export class Lanes {
 
   /**
    * Draw these lanes; where there are fewer than before, the box keeps its height so that the page does not jump.
-   * @param {ArrayLike<number>} kept
+   * @param {ArrayLike<number>} filtered
    */
-  show(kept) {
-    this.kept = kept;
+  show(filtered) {
+    this.filtered = filtered;
     const { packed, costly, axis } = this.state.shown;
-    this.tree = grow(this.model, kept, { packed: packed && axis !== "own", costly });
+    this.tree = grow(this.model, filtered, { packed: packed && axis !== "own", costly });
     this.lay();
   }
 
@@ -285,15 +285,15 @@ export class Lanes {
   /** @param {MouseEvent} event */
   hover(event) {
     const hit = event.buttons ? null : this.under(event);
-    /** @type {Told | null} */
-    const told = hit && (hit.lane === null ? groupTip(hit, this.model, this.view) : this.laneContent(hit, hit.lane));
-    this.tip.hidden = !told;
-    if (!told) {
+    /** @type {Target | null} */
+    const target = hit && (hit.lane === null ? groupTip(hit, this.model, this.view) : this.laneContent(hit, hit.lane));
+    this.tip.hidden = !target;
+    if (!target) {
       this.join([]);
       return;
     }
-    this.join(told.links, told.lane);
-    const { content } = told;
+    this.join(target.links, target.lane);
+    const { content } = target;
     this.tip.replaceChildren(...content);
     const { offsetWidth: width, offsetHeight: height } = this.tip;
     const x = event.clientX + 16 + width > window.innerWidth ? event.clientX - width - 12 : event.clientX + 16;
@@ -305,22 +305,22 @@ export class Lanes {
    * What the mouse is over on a lane: a packet, a phase, or the lane itself.
    * @param {Hit} hit
    * @param {number} index
-   * @returns {Told}
+   * @returns {Target}
    */
   laneContent({ row, at, pixel }, index) {
     const { model } = this;
     const lane = model.lane(index);
-    if (at === null) return { lane, links: lane.links, content: laneTip(lane, true) };
+    if (at === null) return { lane, links: lane.links, content: laneTip(lane, true, model) };
     const instant = at + this.view.shift(index);
     const near = (/** @type {any} */ thing) => Math.abs(thing.at - instant);
     const packet = row.height < 12 ? null : lane.packets.reduce((/** @type {any} */ best, p) => (near(p) <= 5 * pixel && (!best || near(p) < near(best)) ? p : best), null);
-    if (packet) return { lane, links: lane.links, content: packetTip(lane, packet) };
+    if (packet) return { lane, links: lane.links, content: packetTip(lane, packet, model) };
     const over = (/** @type {any[]} */ stretches) => {
       const i = firstEnding(stretches, instant);
       return [stretches[i < 0 ? stretches.length : i], stretches[(i < 0 ? stretches.length : i) - 1]].find((s) => s && s.start - 2 * pixel <= instant && s.end + 2 * pixel >= instant);
     };
     const [phase, stall] = [over(lane.phases), over(lane.stalls)];
-    return { lane, links: phase ? linksOf(lane, phase) : lane.links, content: phase ? phaseTip(lane, phase, stall, model) : laneTip(lane, true) };
+    return { lane, links: phase ? linksOf(lane, phase) : lane.links, content: phase ? phaseTip(lane, phase, stall, model) : laneTip(lane, true, model) };
   }
 
   /**

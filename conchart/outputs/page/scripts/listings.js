@@ -1,7 +1,7 @@
 /* The tables below the lanes: connections, requests, queries, handshakes and findings; their columns, and how they are sorted. */
 
 import { bytes, count, inMs } from "./format.js";
-import { endpoint, handshakeKind } from "./model.js";
+import { endpoint } from "./model.js";
 import { added, stalledTimes } from "./search.js";
 
 /** @typedef {import("./model.js").Model} Model */
@@ -32,12 +32,12 @@ export function ranks(texts) {
  */
 export function sortRows(rows, keys, down) {
   /** @type {number[]} */
-  const known = [];
+  const ranked = [];
   /** @type {number[]} */
   const unknown = [];
-  for (const row of rows) (Number.isNaN(keys[row]) ? unknown : known).push(row);
-  const order = Uint32Array.from(known).sort(down ? (a, b) => keys[b] - keys[a] : (a, b) => keys[a] - keys[b]);
-  const all = new Uint32Array(known.length + unknown.length);
+  for (const row of rows) (Number.isNaN(keys[row]) ? unknown : ranked).push(row);
+  const order = Uint32Array.from(ranked).sort(down ? (a, b) => keys[b] - keys[a] : (a, b) => keys[a] - keys[b]);
+  const all = new Uint32Array(ranked.length + unknown.length);
   all.set(order);
   all.set(unknown, order.length);
   return all;
@@ -115,10 +115,9 @@ function ends(model, owner) {
  */
 function handshakeWords(model, lane) {
   const [from, to] = [model.offsets.handshakes[lane], model.offsets.handshakes[lane + 1]];
-  const table = model.tables.handshakes;
-  const [kind, number, outcome] = ["kind", "number", "outcome"].map((name) => table.column(name));
+  const result = model.tables.handshakes.column("result");
   const words = new Set();
-  for (let row = from; row < to; row += 1) words.add(outcome.get(row) === "complete" ? handshakeKind({ kind: kind.get(row), number: number.get(row) }) : outcome.get(row));
+  for (let row = from; row < to; row += 1) words.add(result.get(row));
   return [...words].join(", ");
 }
 
@@ -210,7 +209,7 @@ export function queriesTable(model) {
     numberIn("queries", "frame", "frame", "Frame", "first frame of the query with the longest wait", String),
     ...(isUsed(model, "queries", "errors") ? [numberIn("queries", "errors", "errors", "Errors", "answers that were an error", (errors) => (errors ? count(errors) : ""))] : []),
     ...(isUsed(model, "queries", "fronts") ? [
-      numberIn("queries", "fronts", "fronts", "Requests", "requests to the application that asked it, as far as links tell", (asked) => (asked ? count(asked) : "")),
+      numberIn("queries", "fronts", "fronts", "Requests", "requests to the application that asked it, as far as links tell", (requests) => (requests ? count(requests) : "")),
       number("each", "Each", "how often each of these requests asked it, on average", () => Float64Array.from(rows, (_, row) => each(row)), (row) => (fronts.get(row) ? String(Math.round(10 * each(row)) / 10) : "")),
     ] : []),
   ];
@@ -222,10 +221,9 @@ export function queriesTable(model) {
  * @returns {Listing}
  */
 export function handshakesTable(model) {
-  const { text, numberIn, textIn } = columnsOf(model);
+  const { numberIn, textIn } = columnsOf(model);
   const table = model.tables.handshakes;
   const owner = table.values("lane");
-  const kindOf = (/** @type {number} */ row) => handshakeKind({ kind: table.column("kind").get(row), number: table.column("number").get(row) });
   const optional = (/** @type {string} */ name, /** @type {Shown} */ column) => (isUsed(model, "handshakes", name) ? [column] : []);
   const columns = [
     ...ends(model, owner),
@@ -234,7 +232,7 @@ export function handshakesTable(model) {
     textIn("handshakes", "cipher", "cipher", "Cipher", "", true),
     ...optional("named_group", textIn("handshakes", "group", "named_group", "Group", "of the key exchange")),
     ...optional("alpn", textIn("handshakes", "alpn", "alpn", "ALPN", "protocol that was agreed on")),
-    text("kind", "Kind", "full, or resumed how", () => ranks(Array.from({ length: table.length }, (_, row) => kindOf(row))), kindOf),
+    textIn("handshakes", "kind", "kind", "Kind", "full, or resumed how"),
     textIn("handshakes", "outcome", "outcome", "Outcome", ""),
     ...optional("alert", textIn("handshakes", "alert", "alert", "Alert", "")),
     numberIn("handshakes", "starts", "hello", "Starts", "ms since the start of the capture", inMs),

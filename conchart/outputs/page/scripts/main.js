@@ -41,7 +41,7 @@ const filters = {
   server: /** @type {HTMLSelectElement} */ (element("filter-server")),
   app: /** @type {HTMLSelectElement} */ (element("filter-app")),
 };
-const searchTold = element("search-told");
+const searchMessage = element("search-told");
 const findingShown = element("finding-shown");
 const findingButtons = /** @type {HTMLElement[]} */ ([...document.querySelectorAll("[data-finding]")]);
 /* Those of the panel, in its order: the worst stand above, too. */
@@ -59,10 +59,10 @@ const statistics = new Statistics(model, lanes);
 const table = new TableView(model, search, state, { onChoose: choose, onFinding: ({ number }) => showFinding(number) });
 
 /* What the part of the address behind the ? leaves closed, for a class that predicts first. */
-const asked = new URLSearchParams(location.search);
+const options = new URLSearchParams(location.search);
 
 /**
- * Everything follows the state, in the order in which one thing builds on the other: times, what is kept, lanes and
+ * Everything follows the state, in the order in which one thing builds on the other: times, what is filtered, lanes and
  * tables, details.
  * @param {Set<Name>} changed
  */
@@ -71,7 +71,7 @@ function follow(changed) {
   if (any("seenFrom")) retime();
   lanes.follow(changed);
   table.follow(changed);
-  if (any("seenFrom")) statistics.show(lanes.kept);
+  if (any("seenFrom")) statistics.show(lanes.filtered);
   if (any("search", "server", "app", "finding", "seenFrom")) applyFilters(any("search") && changed.size === 1);
   if (any("chosen", "toScale", "explanations", "seenFrom")) tellDetails();
   if (any("range", "axis", "seenFrom")) statistics.follow();
@@ -104,7 +104,7 @@ function tellDetails() {
   if (lane === null) return;
   // What the page was made to explain has its place in it; others are looked at beside the lanes.
   detail.classList.toggle("dock", model.streams[lane] !== model.explained);
-  detail.replaceChildren(...detailPanel(model.lane(lane), model.kinds, {
+  detail.replaceChildren(...detailPanel(model.lane(lane), model, {
     zoom: () => lanes.zoomToLanes([lane]),
     table: () => {
       table.open("connections");
@@ -145,8 +145,8 @@ function showRow(row) {
  * @param {number | null} lane
  */
 function tellChosen(lane) {
-  const told = lane === null ? null : model.lane(lane);
-  element("chosen-told").textContent = told ? `Connection ${told.stream}, ${told.client} to ${told.server}, ${told.state}, open for ${brief(told.duration)}` : "";
+  const chosen = lane === null ? null : model.lane(lane);
+  element("chosen-told").textContent = chosen ? `Connection ${chosen.stream}, ${chosen.client} to ${chosen.server}, ${chosen.state}, open for ${brief(chosen.duration)}` : "";
 }
 
 /* A page that was made as an end saw it has no choice. */
@@ -172,17 +172,17 @@ const appNames = /** @type {string[]} */ (apps.texts); // a column of texts
 for (const app of [...appNames].sort()) filters.app.append(el("option", { value: app }, app));
 
 /* What the search finds, of the server, protocol and finding that are chosen: 1 for each lane. */
-function keep() {
+function filterLanes() {
   const { search: text, server, app, finding } = state.shown;
   const found = search.find(text);
-  const kept = found.lanes.slice();
+  const filtered = found.lanes.slice();
   const group = model.groups.findIndex(({ endpoint }) => endpoint === server);
   const code = appNames.indexOf(app);
   const affected = finding === null ? null : new Uint8Array(model.count);
   if (finding !== null && affected) for (const lane of search.lanesOf(finding)) affected[lane] = 1;
-  for (let lane = 0; lane < kept.length; lane += 1)
-    if ((server && model.group[lane] !== group) || (app && (apps.values[lane] !== code || (apps.valid && !apps.valid[lane]))) || (affected && !affected[lane])) kept[lane] = 0;
-  return { found, kept };
+  for (let lane = 0; lane < filtered.length; lane += 1)
+    if ((server && model.group[lane] !== group) || (app && (apps.values[lane] !== code || (apps.valid && !apps.valid[lane]))) || (affected && !affected[lane])) filtered[lane] = 0;
+  return { found, filtered };
 }
 
 /**
@@ -191,8 +191,8 @@ function keep() {
  */
 function tellSearch({ errors, understood }) {
   const hint = document.activeElement === filters.text && !filters.text.value ? SEARCH_HINT : "";
-  const told = errors.length ? [el("b", {}, errors.join("; ")), understood.length ? `. Understood: ${understood.join(" ")}` : "."] : [hint];
-  searchTold.replaceChildren(...told.filter(Boolean));
+  const message = errors.length ? [el("b", {}, errors.join("; ")), understood.length ? `. Understood: ${understood.join(" ")}` : "."] : [hint];
+  searchMessage.replaceChildren(...message.filter(Boolean));
 }
 
 /* Of more connections, lanes are drawn when nobody has typed for so long, in ms: the tables and the count keep up. */
@@ -206,24 +206,24 @@ let drawing;
  * @param {Uint32Array} shown
  */
 function drawLanes(shown) {
-  if (shown.length === lanes.kept.length && shown.every((lane, i) => lane === lanes.kept[i])) return;
+  if (shown.length === lanes.filtered.length && shown.every((lane, i) => lane === lanes.filtered[i])) return;
   lanes.box.scrollTop = 0;
   lanes.show(shown);
   statistics.show(shown);
 }
 
 /**
- * Show in tables and lanes what is kept.
+ * Show in tables and lanes what is filtered.
  * @param {boolean} typing more may be typed: many lanes are drawn later
  */
 function applyFilters(typing) {
-  const { found, kept } = keep();
-  const shown = new Uint32Array(kept.reduce((sum, one) => sum + one, 0));
-  for (let lane = 0, i = 0; lane < kept.length; lane += 1) if (kept[lane]) shown[i++] = lane;
+  const { found, filtered } = filterLanes();
+  const shown = new Uint32Array(filtered.reduce((sum, one) => sum + one, 0));
+  for (let lane = 0, i = 0; lane < filtered.length; lane += 1) if (filtered[lane]) shown[i++] = lane;
   tellFilters();
   tellSearch(found);
   element("filter-count").textContent = shown.length === model.count ? plural(shown.length, "connection") : `${count(shown.length)} of ${plural(model.count, "connection")}`;
-  table.show(kept, found);
+  table.show(filtered, found);
   clearTimeout(drawing);
   if (typing && model.count > QUICK) drawing = setTimeout(() => drawLanes(shown), TYPED);
   else drawLanes(shown);
@@ -249,7 +249,7 @@ function showFinding(finding) {
     lanes.reset();
     return;
   }
-  if (lanes.kept.length) lanes.zoomToLanes(Array.from(lanes.kept));
+  if (lanes.filtered.length) lanes.zoomToLanes(Array.from(lanes.filtered));
   element("connections").scrollIntoView({ block: "start" });
   lanes.box.focus({ preventScroll: true });
 }
@@ -269,7 +269,7 @@ const here = { servers: [...filters.server.options].map(({ value }) => value), a
 function restore(view) {
   lanes.view.height = 0; // as high as these rows need, not as what stood there before
   state.change({ ...possible(view, here), ...table.possible(view.tab, view.sort), range: null });
-  lanes.show(lanes.kept);
+  lanes.show(lanes.filtered);
   choose(lanes.chosen);
   if (view.range) lanes.zoomTo(...view.range);
 }
@@ -339,7 +339,7 @@ document.addEventListener("keydown", (event) => {
 
 if (seenFrom) seenFrom.value = state.shown.seenFrom; // browsers keep what was chosen before a page is loaded again
 applyFilters(false);
-state.change({ explanations: asked.get("explanations") !== "closed" });
+state.change({ explanations: options.get("explanations") !== "closed" });
 if (location.hash.length > 1 && !place(location.hash)) {
   restore(readView(location.hash));
   element("connections").scrollIntoView({ block: "start" });
@@ -349,7 +349,7 @@ if (model.explained !== null && location.hash.length < 2) {
   detail.scrollIntoView({ block: "start" });
 }
 /* A class predicts first: the answer waits until somebody opens it. */
-if (asked.get("findings") === "closed") {
+if (options.get("findings") === "closed") {
   for (const [id, title] of [["verdict", "The answer"], ["findings", "Findings"]]) {
     const section = document.getElementById(id);
     const cover = el("details", { class: "covered" }, el("summary", {}, title));

@@ -13,16 +13,10 @@ import { MOVED, Viewpoints } from "./viewpoint.js";
 /** @typedef {Row & {index: number, stream: number, phases: Row[], exchanges: Row[], handshakes: Row[], packets: Row[], stalls: Row[], races: Row[], notes: Row[], links: Row[], splits: Row[], costs: Record<string, number>}} Lane */
 
 /* Connections that are kept as objects: more than any view shows. */
-const MAX_KEPT = 4000;
+const MAX_CACHED = 4000;
 const DETAILS = ["phases", "exchanges", "handshakes", "packets", "stalls", "races", "notes"];
 /* What only ladders show. */
 const LADDER = ["rungs", "silences", "facts", "clocks", "fields", "columns", "ways", "logged"];
-
-/**
- * What a complete handshake was; of one in an established connection, encryption may hide it.
- * @param {Row} h
- */
-export const handshakeKind = (h) => h.kind || (h.number > 0 ? "renegotiation" : "unknown");
 
 /**
  * An address with its port (RFC 3986 section 3.2.2: IPv6 stands in brackets).
@@ -65,8 +59,8 @@ function placeJoin(link) {
  */
 function beginnings({ lane, exchange }) {
   const [handshake] = lane ? lane.handshakes : [];
-  const asked = exchange && exchange.request !== null;
-  return [lane && lane.opened, handshake && handshake.hello, asked ? exchange.request : null, asked ? exchange.request + exchange.request_ns : null];
+  const hasRequest = exchange && exchange.request !== null;
+  return [lane && lane.opened, handshake && handshake.hello, hasRequest ? exchange.request : null, hasRequest ? exchange.request + exchange.request_ns : null];
 }
 
 /**
@@ -110,6 +104,12 @@ export class Model {
     /** @type {Kind[]} */
     this.steps = data.steps;
     this.stallKinds = data.stall_kinds;
+    /** Words of connections, handshakes, requests, stalls. @type {Record<string, import("./format.js").Fact>} */
+    this.facts = data.facts;
+    /** What the detail panel lists of a connection. @type {import("./format.js").Fact[]} */
+    this.panel = data.panel;
+    /** Words from the front to the back and from the back to the front: of a request, of a connection that is handed on. @type {[string, string][]} */
+    this.linked = data.linked;
     /** Why other programs print other figures. @type {string[]} */
     this.clocksDiffer = data.clocks_differ;
     /** The stream at whose ladder the page opens. @type {number | null} */
@@ -149,7 +149,7 @@ export class Model {
     /** Connections that the page does not draw. @type {LeftOut | null} */
     this.left = tables.left_times ? new LeftOut(this) : null;
     /** @type {Map<number, Lane>} */
-    this.kept = new Map();
+    this.cache = new Map();
     this.backs = this.linksByBack();
     /** The end as which the whole page tells its times, not the lanes alone. @type {string | null} */
     this.madeFrom = data.seen_from;
@@ -178,7 +178,7 @@ export class Model {
     this.begun = /** @type {Float64Array} */ (this.opened).reduce((least, at) => Math.min(least, at), 0);
     this.span = viewpoint === "capture" ? this.viewpoints.span : this.closed.reduce((most, at) => Math.max(most, at), 1);
     this.stalled = undefined;
-    this.kept.clear();
+    this.cache.clear();
   }
 
   /**
@@ -229,8 +229,8 @@ export class Model {
     for (let row = 0; row < this.tables.links.length; row += 1) {
       const lane = back.get(row);
       if (lane === null) continue;
-      const known = backs.get(lane);
-      if (known) known.push(row);
+      const rows = backs.get(lane);
+      if (rows) rows.push(row);
       else backs.set(lane, [row]);
     }
     return backs;
@@ -290,9 +290,9 @@ export class Model {
    * @returns {Lane}
    */
   bare(index) {
-    const known = this.kept.get(index);
-    if (known) return known;
-    if (this.kept.size >= MAX_KEPT) this.kept.clear();
+    const cached = this.cache.get(index);
+    if (cached) return cached;
+    if (this.cache.size >= MAX_CACHED) this.cache.clear();
     const row = this.tables.lanes.row(index);
     const from = this.offsets.phases[index];
     const lane = /** @type {Lane} */ (/** @type {Row} */ (Object.assign(row, { index, splits: [], links: [], costs: {} })));
@@ -303,7 +303,7 @@ export class Model {
     });
     // Seen from elsewhere, some last no more.
     for (const name of ["phases", "stalls"]) lane[name] = lane[name].filter((/** @type {Row} */ stretch) => stretch.duration > 0);
-    for (const stall of lane.stalls) Object.assign(stall, { kind: this.stallKinds[stall.kind], end: stall.start + stall.duration, confidence: stall.confidence / 100 });
+    for (const stall of lane.stalls) Object.assign(stall, this.stallKinds[stall.kind], { end: stall.start + stall.duration, confidence: stall.confidence / 100 });
     for (const x of lane.exchanges) Object.assign(x, { links: [], confidence: x.confidence === null ? null : x.confidence / 100 });
     this.kinds.forEach((/** @type {Row} */ kind, /** @type {number} */ i) => {
       if (this.costs[i][index]) lane.costs[kind.name] = this.costs[i][index];
@@ -316,11 +316,12 @@ export class Model {
       retransmits: lane.retransmits_client + lane.retransmits_server + lane.syn_retransmits,
       requests: lane.exchanges.length,
       stalled_ns: lane.stalls.reduce((sum, stall) => sum + stall.duration, 0),
-      handshake: each(lane.handshakes.map((h) => (h.outcome === "complete" ? handshakeKind(h) : h.outcome))),
+      handshake: each(lane.handshakes.map((h) => h.result)),
       version: each(lane.handshakes.map((h) => h.version)),
+      is_udp: lane.transport === "udp",
       linked: false,
     });
-    this.kept.set(index, lane);
+    this.cache.set(index, lane);
     return lane;
   }
 
@@ -361,17 +362,17 @@ export class Model {
    * @param {number} row
    */
   link(row) {
-    const told = this.tables.links.row(row);
+    const values = this.tables.links.row(row);
     const end = (/** @type {number | null} */ index, /** @type {number} */ stream, /** @type {number | null} */ number) => {
       const lane = index === null ? undefined : this.bare(index);
       return { stream, lane, exchange: number === null ? undefined : lane?.exchanges.find((x) => x.number === number) };
     };
-    const times = this.steps.map((/** @type {Row} */ step) => told[`${step.name}_ns`]);
+    const times = this.steps.map((/** @type {Row} */ step) => values[`${step.name}_ns`]);
     /** @type {Row} */
     const link = {
-      front: end(told.lane, this.streams[told.lane], told.exchange),
-      back: end(told.back_lane, told.back_stream, told.back_exchange),
-      method: told.method, confidence: told.confidence / 100, handed: told.exchange === null,
+      front: end(values.lane, this.streams[values.lane], values.exchange),
+      back: end(values.back_lane, values.back_stream, values.back_exchange),
+      method: values.method, confidence: values.confidence / 100, handed: values.exchange === null,
       // What a wait was spent on behind the proxy is told of the capture point's times.
       times: times.includes(null) || this.viewpoint !== "capture" ? [] : times,
     };

@@ -51,7 +51,7 @@ export class Overview {
     const wide = Math.max(GRIP, x1 - x0);
     Object.assign(this.window.style, { left: `${Math.min(x0, width - wide)}px`, width: `${wide}px` });
     this.box.classList.toggle("whole", x0 <= 0 && x1 >= width);
-    const making = [width, lanes.kept, lanes.view.shift, this.model.drawn, from, to];
+    const making = [width, lanes.filtered, lanes.view.shift, this.model.drawn, from, to];
     if (making.some((one, i) => one !== this.made[i])) {
       this.made = making;
       this.draw(width);
@@ -72,9 +72,9 @@ export class Overview {
     const [x0, x1] = lanes.full;
     // Idling would fill it where many connections are kept open.
     const waited = kinds.some((kind, i) => kind.waited && model.costs[i]?.some((ns) => ns > 0)) ? kinds.map((kind) => Boolean(kind.waited)) : kinds.map(() => true);
-    const counts = density(model.drawn, lanes.kept, { x0, x1 }, parts, kinds.length, lanes.view.shift).map((levels, kind) => (waited[kind] ? levels : levels.fill(0)));
+    const counts = density(model.drawn, lanes.filtered, { x0, x1 }, parts, kinds.length, lanes.view.shift).map((levels, kind) => (waited[kind] ? levels : levels.fill(0)));
     // Who is left out of the page is no part of a choice, and does not move with the beginnings of connections.
-    if (model.left?.counts(lanes.kept) && lanes.view.axis !== "own") addLeft(counts, model.left, waited, { x0, x1 });
+    if (model.left?.counts(lanes.filtered) && lanes.view.axis !== "own") addLeft(counts, model.left, waited, { x0, x1 });
     let most = 0;
     for (let i = 0; i < parts; i += 1) most = Math.max(most, counts.reduce((sum, levels) => sum + levels[i], 0));
     const below = new Float64Array(parts);

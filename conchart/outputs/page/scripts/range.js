@@ -12,7 +12,7 @@ import { clip, count, el, exact, grouped, nanoseconds, plural, share } from "./f
 /** @typedef {"zoom" | "select"} Drag what dragging does, in Plotly's words */
 
 /* Servers that are told one by one: those waited for the longest. */
-const SERVERS_TOLD = 6;
+const MOST_SERVERS = 6;
 
 /**
  * Offsets of what there is one of for each lane.
@@ -223,10 +223,10 @@ export class Range {
     if (!stretch) return;
     this.panel.hidden = false;
     [this.fields[0].value, this.fields[1].value] = [exact(stretch.x0), exact(stretch.x1)];
-    const { sums, waited, servers, open, opened, closed, handshakes, requests, stalls } = account(model, lanes.kept, stretch, shift);
+    const { sums, waited, servers, open, opened, closed, handshakes, requests, stalls } = account(model, lanes.filtered, stretch, shift);
     const name = (/** @type {{endpoint: string, title: string}} */ { endpoint: address, title }) => [...(title ? [el("span", { class: "name" }, clip(title, 60))] : []), el("code", {}, address)];
     const { kinds } = model.drawnKinds;
-    const first = servers.slice(0, SERVERS_TOLD);
+    const first = servers.slice(0, MOST_SERVERS);
     this.result.replaceChildren(
       el("p", {}, "Length ", el("b", { id: "range-length" }, exact(stretch.x1 - stretch.x0)), `: ${plural(open, "connection")} open, ${count(opened)} opened and ${count(closed)} closed in it; ${plural(handshakes, "handshake")} and ${plural(requests, "request")} began.`),
       el("div", { class: "wide" }, el("table", { class: "shares" },

@@ -62,13 +62,13 @@ export class Found {
   /**
    * The rows of a table that are kept: those of kept lanes for which every condition holds that concerns such rows.
    * @param {"exchanges" | "handshakes"} place
-   * @param {Uint8Array} kept by lane
+   * @param {Uint8Array} filtered by lane
    * @returns {Uint8Array} by row
    */
-  rows(place, kept) {
+  rows(place, filtered) {
     const owner = this.model.tables[place].values("lane");
     const shown = new Uint8Array(owner.length);
-    for (let row = 0; row < shown.length; row += 1) shown[row] = kept[owner[row]];
+    for (let row = 0; row < shown.length; row += 1) shown[row] = filtered[owner[row]];
     for (const { hit: { rows, strict, own } } of this.parts) {
       const mask = rows[place];
       if (!mask) continue;
@@ -80,14 +80,14 @@ export class Found {
   /**
    * The shapes of queries that are kept: those of kept requests. What was asked on connections that the page lacks is kept
    * if nothing is looked for.
-   * @param {Uint8Array} kept by lane
+   * @param {Uint8Array} filtered by lane
    * @returns {Uint8Array} by row of `queries`
    */
-  queries(kept) {
+  queries(filtered) {
     const { queries, exchanges } = this.model.tables;
     const shown = new Uint8Array(queries.length);
-    const rows = this.rows("exchanges", kept);
-    if (kept.every(Boolean) && rows.every(Boolean)) return shown.fill(1);
+    const rows = this.rows("exchanges", filtered);
+    if (filtered.every(Boolean) && rows.every(Boolean)) return shown.fill(1);
     const { values, valid } = exchanges.column("query");
     for (let row = 0; row < rows.length; row += 1) if (rows[row] && (!valid || valid[row])) shown[values[row]] = 1;
     return shown;
@@ -97,12 +97,12 @@ export class Found {
    * Whether a finding is kept: one of its connections is, and it is itself what is looked for, or they are.
    * @param {number} number
    * @param {ArrayLike<number>} lanes of the finding
-   * @param {Uint8Array} kept by lane
+   * @param {Uint8Array} filtered by lane
    */
-  finds(number, lanes, kept) {
+  finds(number, lanes, filtered) {
     const some = (/** @type {Uint8Array} */ mask) => Array.prototype.some.call(lanes, (lane) => mask[lane]);
-    const told = this.parts.every(({ hit }) => !hit.rows.findings || hit.rows.findings[number] || (!hit.strict && some(hit.besides)));
-    return told && (lanes.length ? some(kept) : !this.parts.some(({ hit }) => !hit.rows.findings?.[number]));
+    const matches = this.parts.every(({ hit }) => !hit.rows.findings || hit.rows.findings[number] || (!hit.strict && some(hit.besides)));
+    return matches && (lanes.length ? some(filtered) : !this.parts.some(({ hit }) => !hit.rows.findings?.[number]));
   }
 }
 
@@ -150,8 +150,8 @@ export class Search {
   /** @param {Term} term */
   hit(term) {
     const key = JSON.stringify([term.kind, term.field?.columns, term.operator, term.text, term.number]);
-    const known = this.hits.get(key);
-    if (known) return known;
+    const cached = this.hits.get(key);
+    if (cached) return cached;
     const hit = this.lookUp(term);
     if (this.hits.size >= MAX_REMEMBERED) this.hits.delete(/** @type {string} */ (this.hits.keys().next().value));
     this.hits.set(key, hit);

@@ -47,8 +47,8 @@ export function bucketsOf(view, end) {
  */
 export function percentilePer(events, values, valid, lanes, buckets, shift, percent) {
   const { x0, length, parts } = buckets;
-  const known = events.valid && valid ? Uint8Array.from(valid, (there, i) => there & /** @type {ArrayLike<number>} */ (events.valid)[i]) : events.valid || valid;
-  const sizes = countPer({ ...events, valid: known }, lanes, buckets, shift);
+  const isSet = events.valid && valid ? Uint8Array.from(valid, (there, i) => there & /** @type {ArrayLike<number>} */ (events.valid)[i]) : events.valid || valid;
+  const sizes = countPer({ ...events, valid: isSet }, lanes, buckets, shift);
   const starts = new Uint32Array(parts + 1);
   sizes.forEach((size, part) => { starts[part + 1] = starts[part] + size; });
   const placed = starts.slice();
@@ -58,7 +58,7 @@ export function percentilePer(events, values, valid, lanes, buckets, shift, perc
     const last = events.from[lanes[n] + 1];
     for (let i = events.from[lanes[n]]; i < last; i += 1) {
       const part = Math.floor((events.at[i] - zero) / length);
-      if (part >= 0 && part < parts && (!known || known[i])) byPart[placed[part]++] = values[i];
+      if (part >= 0 && part < parts && (!isSet || isSet[i])) byPart[placed[part]++] = values[i];
     }
   }
   const ranks = Array.from(sizes, (size, part) => (size ? found(byPart, starts[part], starts[part + 1], starts[part] + rankOf(percent, size)) : null));
@@ -98,16 +98,16 @@ function panels(model, colours) {
   const colour = (/** @type {string} */ name) => /** @type {import("./model.js").Kind} */ (model.kinds.find((kind) => kind.name === name)).colour;
   const { handshakes, exchanges } = model.tables;
   /** @type {Panel[]} */
-  const told = [
+  const shown = [
     { name: "open", title: "Open", unit: "connections", noun: "connection", colour: colours.accent },
     { name: "opened", title: "New", unit: "connections/s", noun: "connection", colour: colour("syn") },
   ];
-  if (handshakes.length) told.push({ name: "handshakes", title: "Handshakes", unit: "begun/s", noun: "TLS handshake", colour: colour("tls") });
+  if (handshakes.length) shown.push({ name: "handshakes", title: "Handshakes", unit: "begun/s", noun: "TLS handshake", colour: colour("tls") });
   if (exchanges.length) {
-    told.push({ name: "requests", title: "Requests", unit: "begun/s", noun: "request", colour: colour("request") });
-    told.push({ name: "waits", title: "Wait, p95", unit: "of those begun", noun: "request", colour: colour("wait") });
+    shown.push({ name: "requests", title: "Requests", unit: "begun/s", noun: "request", colour: colour("request") });
+    shown.push({ name: "waits", title: "Wait, p95", unit: "of those begun", noun: "request", colour: colour("wait") });
   }
-  return told;
+  return shown;
 }
 
 /** @param {number} value */
@@ -167,8 +167,8 @@ export function seriesFigure(model, lanes, view) {
   const seconds = starts.map((start) => Math.max(1, Math.min(start + length, end) - start) / 1e9);
   const decimals = Math.max(0, Math.ceil(9 - Math.log10(length) - 1e-9));
   const when = view.axis === "utc" || view.axis === "local" ? (/** @type {number} */ at) => clockTime(at, model.calendar.startFor(at), view.axis, decimals).time : shortly;
-  const told = panels(model, colours);
-  const inner = told.length * PANEL + (told.length - 1) * BETWEEN;
+  const shown = panels(model, colours);
+  const inner = shown.length * PANEL + (shown.length - 1) * BETWEEN;
   const left = marginLeft(width);
   const axis = timeAxis(x0, x1, Math.max(50, width - left - MARGIN.right), view.axis, model.calendar);
   const font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: colours.ink };
@@ -178,11 +178,11 @@ export function seriesFigure(model, lanes, view) {
     font, showlegend: false, bargap: 0, dragmode: "zoom", hovermode: "x", hoversubplots: "axis", hoverlabel: { bgcolor: colours.panel, bordercolor: colours.line, font }, annotations: [],
     xaxis: {
       type: "linear", range: [x0, x1], tickmode: "array", tickvals: axis.tickvals, ticktext: axis.ticktext, title: { text: axis.title, standoff: 6, font: { ...font, color: colours.soft } },
-      gridcolor: colours.line, zeroline: false, ticks: "outside", ticklen: 4, tickcolor: colours.line, tickangle: 0, anchor: `y${told.length === 1 ? "" : told.length}`,
+      gridcolor: colours.line, zeroline: false, ticks: "outside", ticklen: 4, tickcolor: colours.line, tickangle: 0, anchor: `y${shown.length === 1 ? "" : shown.length}`,
       showspikes: true, spikemode: "across", spikethickness: 1, spikedash: "solid", spikecolor: colours.soft,
     },
   };
-  const traces = told.map((panel, i) => {
+  const traces = shown.map((panel, i) => {
     const number = i ? String(i + 1) : "";
     const top = 1 - (i * (PANEL + BETWEEN)) / inner;
     const trace = traceOf(panel, data, { starts, middles, seconds, length, when });

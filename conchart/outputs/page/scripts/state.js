@@ -9,11 +9,11 @@ import { VIEWPOINTS } from "./viewpoint.js";
 /** @typedef {keyof Shown} Name */
 
 export class State {
-  /** @param {(changed: Set<Name>) => void} told after each change, of what is now different */
-  constructor(told) {
+  /** @param {(changed: Set<Name>) => void} follow after each change, of what is now different */
+  constructor(follow) {
     /** @type {Readonly<Shown>} */
     this.shown = { ...PLAIN_VIEW, explanations: true };
-    this.told = told;
+    this.follow = follow;
   }
 
   /** @param {Partial<Shown>} part what is to be shown; where nothing is different, nobody is told */
@@ -21,7 +21,7 @@ export class State {
     const changed = /** @type {Name[]} */ (Object.keys(part)).filter((name) => !Object.is(part[name], this.shown[name]));
     if (!changed.length) return;
     this.shown = { ...this.shown, ...part };
-    this.told(new Set(changed));
+    this.follow(new Set(changed));
   }
 }
 

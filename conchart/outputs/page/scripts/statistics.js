@@ -31,8 +31,8 @@ const CONFIG = { displayModeBar: false, doubleClick: false, showTips: false };
  */
 export function measuresOf(model) {
   const { exchanges, handshakes, lanes } = model.tables;
-  const known = (/** @type {import("./decode.js").Column} */ column) => (/** @type {number} */ row) => (column.valid && !column.valid[row] ? NaN : column.values[row]);
-  const [request, wait, transfer] = ["request_ns", "wait_ns", "transfer_ns"].map((name) => known(exchanges.column(name)));
+  const valueOf = (/** @type {import("./decode.js").Column} */ column) => (/** @type {number} */ row) => (column.valid && !column.valid[row] ? NaN : column.values[row]);
+  const [request, wait, transfer] = ["request_ns", "wait_ns", "transfer_ns"].map((name) => valueOf(exchanges.column(name)));
   const duration = lanes.values("duration");
   const { from, start, end, kind } = model.phases;
   return [
@@ -40,7 +40,7 @@ export function measuresOf(model) {
       { key: "wait", title: "Wait of a request", from: model.offsets.exchanges, value: wait },
       { key: "request", title: "Request: first byte to last of its response", from: model.offsets.exchanges, value: (/** @type {number} */ row) => request(row) + wait(row) + transfer(row) },
     ] : []),
-    ...(handshakes.length ? [{ key: "handshake", title: "TLS handshake, until ready", from: model.offsets.handshakes, value: known(handshakes.column("ready_ns")) }] : []),
+    ...(handshakes.length ? [{ key: "handshake", title: "TLS handshake, until ready", from: model.offsets.handshakes, value: valueOf(handshakes.column("ready_ns")) }] : []),
     { key: "connection", title: "Connection: first packet to last", from: oneEach(model.count), value: (row) => duration[row] },
     ...model.kinds.map(({ name, title }, k) => ({ key: `phase-${name}`, title: `Phase: ${title}`, from, value: (/** @type {number} */ row) => (kind[row] === k && end[row] > start[row] ? end[row] - start[row] : NaN) }))
       .filter((_, k) => model.costs[k].some(Boolean)),
@@ -57,19 +57,19 @@ export function sample({ from, value }, lanes, besides = /** @type {Float64Array
   let most = besides.reduce((sum, one) => sum + one.length, 0);
   for (let n = 0; n < lanes.length; n += 1) most += from[lanes[n] + 1] - from[lanes[n]];
   const values = new Float64Array(most);
-  let known = 0;
+  let length = 0;
   for (let n = 0; n < lanes.length; n += 1) {
     const last = from[lanes[n] + 1];
     for (let row = from[lanes[n]]; row < last; row += 1) {
       const ns = value(row);
-      if (!Number.isNaN(ns)) values[known++] = ns;
+      if (!Number.isNaN(ns)) values[length++] = ns;
     }
   }
   for (const one of besides) {
-    values.set(one, known);
-    known += one.length;
+    values.set(one, length);
+    length += one.length;
   }
-  return inOrder(values.subarray(0, known));
+  return inOrder(values.subarray(0, length));
 }
 
 /**
@@ -240,11 +240,11 @@ class Drawing {
 class Distributions {
   /**
    * @param {Model} model
-   * @param {ArrayLike<number>} kept
+   * @param {ArrayLike<number>} filtered
    */
-  constructor(model, kept) {
+  constructor(model, filtered) {
     this.model = model;
-    this.kept = kept;
+    this.filtered = filtered;
     this.measures = measuresOf(model);
     /** @type {HTMLElement} */
     this.plot = named("distribution");
@@ -272,9 +272,9 @@ class Distributions {
     return title ? `${address} ${title}` : address;
   }
 
-  /** @param {ArrayLike<number>} kept */
-  show(kept) {
-    this.kept = kept;
+  /** @param {ArrayLike<number>} filtered */
+  show(filtered) {
+    this.filtered = filtered;
     this.drawing.change();
   }
 
@@ -283,15 +283,15 @@ class Distributions {
    * @returns {Sample[]}
    */
   samples() {
-    const { model, kept } = this;
+    const { model, filtered } = this;
     const measure = this.measures[this.measure.selectedIndex];
     /** @type {Map<number | null, Float64Array>} */
-    const left = model.left?.counts(kept) ? model.left.durations(measure.key) : new Map();
-    if (this.server.value === "all") return [{ title: left.size ? "all" : "all shown", sorted: sample(measure, kept, [...left.values()]) }];
+    const left = model.left?.counts(filtered) ? model.left.durations(measure.key) : new Map();
+    if (this.server.value === "all") return [{ title: left.size ? "all" : "all shown", sorted: sample(measure, filtered, [...left.values()]) }];
     /** @type {Map<number, number[]>} */
     const groups = new Map();
-    for (let n = 0; n < kept.length; n += 1) {
-      const lane = kept[n];
+    for (let n = 0; n < filtered.length; n += 1) {
+      const lane = filtered[n];
       const members = groups.get(model.group[lane]);
       if (members) members.push(lane);
       else groups.set(model.group[lane], [lane]);
@@ -305,7 +305,7 @@ class Distributions {
     const samples = all.slice(0, MOST_SAMPLES);
     const { traces, layout } = distributionFigure(samples, this.columns.checked, this.plot.clientWidth);
     this.tell(samples);
-    const besides = this.model.left?.counts(this.kept) ? " What the page does not draw is counted with an error of 1 % at most." : "";
+    const besides = this.model.left?.counts(this.filtered) ? " What the page does not draw is counted with an error of 1 % at most." : "";
     this.note.textContent = (all.length > samples.length ? `Of ${plural(all.length, "server")}, those with the most are shown: choose one to see it.` : samples.length ? "" : "None of the connections shown has any.") + besides;
     return Plotly.react(this.plot, traces, layout, CONFIG);
   }
@@ -338,7 +338,7 @@ class OverTime {
 
   async draw() {
     const { model, lanes } = this;
-    const { traces, layout, length } = seriesFigure(model, lanes.kept, lanes.view);
+    const { traces, layout, length } = seriesFigure(model, lanes.filtered, lanes.view);
     this.note.textContent = `Each bar is ${shortly(length)}`;
     await Plotly.react(this.plot, traces, layout, CONFIG);
     if (!this.listening) this.listen();
@@ -365,17 +365,17 @@ export class Statistics {
     for (const id of ["over-time", "distributions"]) named(id).open = model.count >= FEW_CONNECTIONS;
     this.range = new Range(model, lanes);
     this.overTime = new OverTime(model, lanes);
-    this.distributions = new Distributions(model, lanes.kept);
-    this.show(lanes.kept);
+    this.distributions = new Distributions(model, lanes.filtered);
+    this.show(lanes.filtered);
   }
 
   /**
    * Other connections are shown.
-   * @param {ArrayLike<number>} kept
+   * @param {ArrayLike<number>} filtered
    */
-  show(kept) {
+  show(filtered) {
     this.range.show();
-    this.distributions.show(kept);
+    this.distributions.show(filtered);
     this.follow();
   }
 

@@ -175,15 +175,15 @@ export class TableView {
 
   /**
    * Keep these lanes, and what a search found of the other tables.
-   * @param {Uint8Array} kept by lane
+   * @param {Uint8Array} filtered by lane
    * @param {Found} found
    */
-  show(kept, found) {
+  show(filtered, found) {
     for (const [i, { id, rows }] of this.listings.entries()) {
-      const mask = id === "connections" ? kept
-        : id === "findings" ? Uint8Array.from(this.findings, ({ number }) => Number(found.finds(number, this.search.lanesOf(number), kept)))
-          : id === "queries" ? found.queries(kept)
-            : found.rows(id === "requests" ? "exchanges" : "handshakes", kept);
+      const mask = id === "connections" ? filtered
+        : id === "findings" ? Uint8Array.from(this.findings, ({ number }) => Number(found.finds(number, this.search.lanesOf(number), filtered)))
+          : id === "queries" ? found.queries(filtered)
+            : found.rows(id === "requests" ? "exchanges" : "handshakes", filtered);
       this.masks.set(id, mask);
       const shown = mask.reduce((sum, one) => sum + one, 0);
       const [number] = this.tabs[i].children;

@@ -173,17 +173,17 @@ export class Viewpoints {
     const answered = columns[2].values;
     const [there, back] = [life.of(1), life.of(0)];
     for (let i = offsets.exchanges[lane]; i < offsets.exchanges[lane + 1]; i += 1) {
-      const [isAsked, isAsking, isAnswered] = columns.map(({ valid }) => !valid || valid[i]);
-      if (!isAsked) continue;
+      const [hasRequest, hasRequestEnd, isAnswered] = columns.map(({ valid }) => !valid || valid[i]);
+      if (!hasRequest) continue;
       const done = clamped(request[i] + requests[i] + there, life);
       shown.request[i] = clamped(request[i] + there, life);
-      if (isAsking) shown.request_ns[i] = done - shown.request[i];
+      if (hasRequestEnd) shown.request_ns[i] = done - shown.request[i];
       if (!isAnswered) continue;
       const [first, last] = [answered[i], answered[i] + transfers[i]].map((at) => {
         const seen = clamped(request[i] + at + back, life);
-        return isAsking && answered[i] >= requests[i] ? Math.max(seen, done) : seen;
+        return hasRequestEnd && answered[i] >= requests[i] ? Math.max(seen, done) : seen;
       });
-      shown.wait_ns[i] = isAsking ? Math.max(0, first - done) : waits[i];
+      shown.wait_ns[i] = hasRequestEnd ? Math.max(0, first - done) : waits[i];
       shown.transfer_ns[i] = Math.max(0, last - first);
       if (!own.valid || own.valid[i]) shown.service_ns[i] = Math.max(0, shown.wait_ns[i] - way - heldBy(first) + heldBy(done));
     }
