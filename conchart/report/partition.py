@@ -442,9 +442,11 @@ def _where(lookup: _Lookup, part: _Part) -> str:
 def _went_by(of: _Spot) -> str:
     if of.spot is None:
         return ""
-    share = format_share(of.spot.total_ns, of.spent.total_ns)
-    less = f", {format_ns(of.spot.explained_ns)} of which findings explain" if of.spot.explained_ns else ""
-    return f"of {format_ns(of.spent.total_ns)} waited there, {of.spot.length} ({share}) went by {of.spot.spent}{less}"
+    spot, whole_ns = of.spot, of.spent.total_ns
+    went = f"{spot.length} of {format_ns(whole_ns)} ({format_share(spot.total_ns, whole_ns)}) went by {spot.spent}"
+    if not spot.explained_ns or LEAST_SHARE * spot.explained_ns < spot.total_ns:
+        return went
+    return f"{went}; findings explain {format_ns(spot.explained_ns)} of it"
 
 
 def _behind(lookup: _Lookup, part: _Part) -> tuple[Split | None, str]:

@@ -8,6 +8,7 @@ In: nothing. Out: ``TABLES``, for the code that creates, fills or exports them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from conchart._native import declared, protocols
 
@@ -107,7 +108,7 @@ class Former:
     """The tables that there were none of: they are empty."""
 
 
-def _of_protocol(fact: str) -> str:
+def _of_protocol(fact: Literal["kind", "store"]) -> str:
     """Write the SQL that looks up what a protocol is."""
     cases = " ".join(f"WHEN '{row['name']}' THEN '{row[fact]}'" for row in protocols() if row[fact])
     return f"CASE protocol {cases} END"
