@@ -194,6 +194,7 @@ TOTALS = """
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", ["plain", "whose-fault-1", "whose-fault-2", "whose-fault-3"])
 @pytest.mark.parametrize("names", [("lb", "app"), ("client", "lb")], ids="-".join)
 def test_what_one_place_alone_saw_is_divided_as_far_as_it_saw(case: str, names: tuple[str, ...]) -> None:

@@ -7,23 +7,29 @@ from conchart.questions.compare import compare
 from tests.charts.story import many
 from tests.charts.test_page import BIDI, HOSTILE, hostile_story
 from tests.charts.unpacked import Page
-from tests.conftest import TellTrace
+from tests.conftest import TellTrace, analysed, empty_trace
 
 
-def page_of(trace_of: TellTrace, text: str) -> str:
-    before, after = trace_of(hostile_story(text)), trace_of(hostile_story(text))
-    for trace in (before, after):
-        trace.execute(
+def page_of(text: str) -> str:
+    """The page of a story that is compared with itself; every text in it is this one."""
+    with empty_trace() as trace:
+        hostile_story(text).fill(trace)
+        analysed(trace).execute(
             "INSERT INTO findings BY NAME SELECT 99 AS number, 'f' AS finding, ? AS title, 'note' AS severity, "
             "1 AS count, 1 AS critical_ns",
             [text],
         )
-    return render_comparison(compare(before, after))
+        return render_comparison(compare(trace, trace))
+
+
+@pytest.fixture(scope="module")
+def harmless() -> Page:
+    return Page(page_of("x"))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_adds_no_element_and_no_attribute(trace_of: TellTrace, text: str) -> None:
-    hostile, harmless = Page(page_of(trace_of, text)), Page(page_of(trace_of, "x"))
+def test_hostile_text_adds_no_element_and_no_attribute(harmless: Page, text: str) -> None:
+    hostile = Page(page_of(text))
     assert [(tag, sorted(attributes)) for tag, attributes in hostile.elements] == [
         (tag, sorted(attributes)) for tag, attributes in harmless.elements
     ]
@@ -31,8 +37,8 @@ def test_hostile_text_adds_no_element_and_no_attribute(trace_of: TellTrace, text
     assert text.replace("\u2028", "\ufffd").replace("\u2029", "\ufffd") in hostile.text
 
 
-def test_invisible_and_reversing_characters_are_replaced(trace_of: TellTrace) -> None:
-    page = page_of(trace_of, BIDI)
+def test_invisible_and_reversing_characters_are_replaced() -> None:
+    page = page_of(BIDI)
     own = page + Page(page).block("data").decode()
     assert not set("\u202a\u202b\u202c\u202d\u202e\u200b\x00\x1b") & set(own)
 

@@ -13,7 +13,7 @@ from conchart.report import swimlanes
 from conchart.report.remarks import remarks
 from tests.charts.story import MS, Story, many
 from tests.charts.unpacked import Page
-from tests.conftest import TellTrace
+from tests.conftest import TellTrace, analysed, empty_trace
 
 LADDER = ("rungs", "silences", "facts", "clocks", "fields")
 TABLES = ("lanes", "phases", "stalls", "exchanges", "links", "handshakes", "packets", *LADDER)
@@ -46,10 +46,17 @@ def hostile_story(text: str) -> Story:
     return story
 
 
+@pytest.fixture(scope="module")
+def harmless() -> Page:
+    """The page of the story whose texts are letters."""
+    with empty_trace() as trace:
+        hostile_story("x").fill(trace)
+        return Page(render(analysed(trace)))
+
+
 @pytest.mark.parametrize("text", HOSTILE)
-def test_hostile_text_adds_no_element_and_no_attribute(trace_of: TellTrace, text: str) -> None:
+def test_hostile_text_adds_no_element_and_no_attribute(trace_of: TellTrace, harmless: Page, text: str) -> None:
     hostile = Page(render(trace_of(hostile_story(text))))
-    harmless = Page(render(trace_of(hostile_story("x"))))
     assert [(tag, sorted(attributes)) for tag, attributes in hostile.elements] == [
         (tag, sorted(attributes)) for tag, attributes in harmless.elements
     ]

@@ -24,6 +24,7 @@ def found(trace: Trace, finding: str) -> list[dict[str, Any]]:
     return [dict(zip(relation[0], row, strict=True)) for row in relation[1]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("case", "finding"), [
     ("whose-fault-2", "host-delay"), ("detour", "asymmetric-path"), ("offload", "offload-artifact"),
     ("clock-set", "clock-step"), ("queue", "queueing-delay"), ("queue", "loss-between"), ("loss", "loss-between"),

@@ -29,6 +29,7 @@ def checked(script: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(180)
 def test_a_users_mypy_understands_a_script(tmp_path: Path) -> None:
     ended = checked(SCRIPT.read_text(), tmp_path)
@@ -37,6 +38,7 @@ def test_a_users_mypy_understands_a_script(tmp_path: Path) -> None:
     assert lines == []
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(180)
 def test_a_users_mypy_finds_a_wrong_argument(tmp_path: Path) -> None:
     wrong = SCRIPT.read_text().replace("count=1000", 'count="many"').replace("most=3", 'most="all"')
