@@ -11,7 +11,7 @@ from conchart.labels.printable import endpoint, printable
 from conchart.labels.stalls import DETAIL, LISTED, stall_kind
 from conchart.labels.units import format_ns
 from conchart.report import facts, logs, messages, races, spans, tunnels
-from conchart.report.axis import time_axis
+from conchart.report.axis import TimeAxis
 from conchart.report.owners import who
 from conchart.report.splits import STEPS
 from conchart.store.sql import UNFINISHED
@@ -60,7 +60,7 @@ class Details:
     """What is said of a part of one above it begins with more blanks."""
 
 
-def details(tables: Tables, *, names: bool) -> Iterator[Details]:
+def details(tables: Tables, axis: TimeAxis, *, names: bool) -> Iterator[Details]:
     """Give those of each connection. What encryption hides and was inferred is marked ``~``."""
     handshakes = _by_stream(tables, _HANDSHAKES)
     exchanges = _by_stream(tables, _EXCHANGES.format(columns=facts.request_columns(names=names)))
@@ -74,7 +74,7 @@ def details(tables: Tables, *, names: bool) -> Iterator[Details]:
         beside.setdefault((row["stream"], row["number"]), []).extend(spans.describe(row))
     for place, lines in _logged(tables).items():
         beside.setdefault(place, []).extend(lines)
-    for row in _rows(tables, _CONNECTIONS.format(opened=time_axis(tables).place("opened_at"))):
+    for row in _rows(tables, _CONNECTIONS.format(opened=axis.place("opened_at"))):
         stream = row["stream"]
         stalled = [_named(stall) for stall in stalls.get(stream, ())]
         lines = [

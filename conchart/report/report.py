@@ -239,7 +239,7 @@ class Report:
 
     def details(self) -> Iterator[Details]:
         """Give the facts of each connection."""
-        return each.details(self._tables, names=self.names)
+        return each.details(self._tables, self.axis, names=self.names)
 
     # --- what was captured
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from conchart.report.axis import time_axis
 from conchart.report.details import Details, details
 from tests.by_hand import Row, connection, tables_of
 
@@ -10,7 +11,8 @@ MS = 1_000_000
 
 def details_of(*connections: Row, names: bool = True, **more: list[Row]) -> list[Details]:
     rows: dict[str, Any] = {"connections": connections, **more}
-    return list(details(tables_of(**rows), names=names))
+    tables = tables_of(**rows)
+    return list(details(tables, time_axis(tables), names=names))
 
 
 def one(**facts: Any) -> Row:  # noqa: ANN401
