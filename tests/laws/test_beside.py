@@ -48,7 +48,7 @@ LEAST = 0.9
 
 
 def is_tried(name: str) -> bool:
-    return ON_ALL or name in OFTEN or is_sample(name, 12)
+    return ON_ALL or name in OFTEN or is_sample(name, 24)
 
 
 @cache

@@ -144,10 +144,10 @@ WAYS: dict[str, Callable[[Capture, Summary], Capture]] = {
 
 
 def _cases() -> Iterator[object]:
-    """Each capture in each way; of every sixth capture, one way is tried."""
+    """Each capture in each way; of every twelfth capture, one way is tried."""
     for number, case in enumerate(EACH):
         for place, way in enumerate(WAYS):
-            is_tried = number % 6 == 0 and number // 6 % len(WAYS) == place
+            is_tried = number % 12 == 0 and number // 12 % len(WAYS) == place
             name = name_of(case)
             if ON_ALL or is_tried:
                 yield pytest.param(case, way, id=f"{name}-{way}", marks=tier_of(name))
