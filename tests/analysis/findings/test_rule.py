@@ -22,7 +22,7 @@ from conchart.store.schema import TABLES
 from conchart.store.sql import with_values
 from conchart.store.steps import Steps
 from conchart.store.tables import Tables
-from tests.conftest import ROOT, places_of
+from tests.conftest import ON_ALL, ROOT, is_sample, places_of
 
 RULES = load_rules()
 IDS = [rule.name for rule in RULES]
@@ -354,7 +354,10 @@ def test_a_need_that_is_wrong_is_told_with_its_line(needs: str, words: str, tmp_
         trace.provide("findings")
 
 
-@pytest.mark.parametrize("capture", sorted({folder for rule in RULES for folder in rule.fault}))
+@pytest.mark.parametrize(
+    "capture",
+    sorted({folder for rule in RULES for folder in rule.fault if ON_ALL or is_sample(folder, 5)}),
+)
 @pytest.mark.thorough
 def test_of_what_is_not_asked_nothing_would_be_found(capture: str, monkeypatch: pytest.MonkeyPatch) -> None:
     skipped: set[str] = set()
