@@ -190,16 +190,24 @@ def quick_cases() -> set[str]:
     return {name for name in map(name_of, (*CASES, *IN_PLACES)) if name in of_rules or is_sample(name, 12)}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that only `tests/check --all` runs."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests that only `tests/check --all` runs; of captures that no rule names, it reads every second one."""
     quick = quick_cases()
+    of_rules = {case for rule in load_rules() for case in (*rule.fault, *rule.clean)}
+    is_gate = config.option.markexpr == "thorough" and not config.getoption("--update-golden") and not ON_ALL
+    left_out = []
     for item in items:
         place = item.path.relative_to(ROOT / "tests")
         parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
         is_thorough = {str(place), *map(str, place.parents)} & {*THOROUGH} and str(place) not in QUICK
-        cases = (parameters[name] for name in ("every_case", "every_place") if name in parameters)
-        if is_thorough or any(name_of(Path(str(case))) not in quick for case in cases):
+        cases = {name_of(Path(str(parameters[name]))) for name in ("every_case", "every_place") if name in parameters}
+        if is_thorough or cases - quick:
             item.add_marker(pytest.mark.thorough)
+        if is_gate and any(not is_sample(case, 2) for case in cases - quick - of_rules):
+            left_out.append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in {*left_out}]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
