@@ -17,7 +17,7 @@ from conchart import DrawOptions, Trace
 from conchart.outputs.terminal.screen import LINES, first_screen
 from conchart.outputs.terminal.sheet import PLAIN_WIDTH
 from conchart.report.report import Report
-from tests.conftest import CASES, IN_PLACES, ROOT, T0, capture_of, name_of
+from tests.conftest import CASES, IN_PLACES, ROOT, T0, capture_of, name_of, read_story
 from tests.exact import COLUMNS, MOST_ROWS, exact
 from tests.hops.comparison import assert_no_circle
 from tests.phrases import EXPECTED, LABELS, LEGEND, phrases_of
@@ -114,6 +114,15 @@ def fits(lines: list[str], width: int) -> None:
     """Check that a terminal of so many columns shows these lines on one screen."""
     assert max((cell_len(line) for line in lines if not TYPED.fullmatch(line)), default=0) <= width
     assert sum(max(1, -(-cell_len(line) // width)) for line in lines) <= LINES
+
+
+@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize("case", ["loss", "queue"])
+def test_several_places_have_one_screen_of_any_width(case: str, width: int) -> None:
+    """Three findings with long changes, and lines about the places."""
+    with read_story(ROOT / "captures/places" / case) as trace:
+        screen = first_screen(Report(trace), width, colours=False, options=DrawOptions())
+    fits([line.plain for line in screen], width)
 
 
 def test_a_nanosecond_a_name_and_a_frame_change_the_exact_text(story: Trace) -> None:

@@ -17,8 +17,8 @@ from conchart.labels.phases import PHASE_BY_NAME, UNDER_WAY
 from conchart.labels.printable import endpoint, named_endpoint, printable
 from conchart.labels.stalls import DETAIL, stall_kind
 from conchart.labels.units import count_of, format_bytes, format_ns, format_share
+from conchart.report.places import PLACED, WORST_AT, Spent
 from conchart.report.places import Part as Spot
-from conchart.report.places import Spent
 from conchart.report.rows import Row, rows
 from conchart.report.splits import POOL_WAIT, Split, Splits
 from conchart.store.sql import FORWARDED, OF_USERS, OPENING, RESUMED, SERVED, SURE, UNFINISHED
@@ -292,7 +292,11 @@ def partition(
         at.setdefault((row["server_ip"], row["server_port"]), []).append(_Part(**row))
     unexplained: list[tuple[Unexplained, _Part | _Spot]] = []
     for spent in places:
-        if here := at.pop((spent.server_ip, spent.server_port), []):
+        place = (spent.server_ip, spent.server_port)
+        here = [part for part in at.get(place, []) if _is_placed(part)]
+        # A trace that an earlier version saved does not tell where findings explain what they do.
+        if here and (any(spot.explained_ns for spot in spent.parts) or not any(part.explained_ns for part in here)):
+            at[place] = [part for part in at[place] if not _is_placed(part)]
             unexplained += _by_spot(lookup, here, spent)
     unexplained += ((_brief(lookup, part), part) for here in at.values() for part in here)
     unexplained.sort(key=lambda one: -one[0].ns)
@@ -349,24 +353,29 @@ def _next_step(part: _Part, hop: str) -> str:
     return _NEXT.get((part.phase, part.owner), "")
 
 
+def _is_placed(part: _Part) -> bool:
+    """Tell whether the captures may tell where it was spent: of a pause, its owner is known, and no place."""
+    return part.phase in PLACED
+
+
 def _by_spot(lookup: _Lookup, here: Sequence[_Part], spent: Spent) -> Iterator[tuple[Unexplained, _Spot]]:
     """Divide what findings leave of a server's waits by where it was spent.
 
-    A phase is seen from one place; where the line takes most of it, it is no wait for the server. What the captures do
-    not tell the place of (a pause, say) has the same shares.
+    A phase is seen from one place; where the line takes most of it, it is no wait for the server. The place is not
+    known of the waits on connections that one place alone saw.
     """
     first, left_ns = max(here, key=lambda part: part.ns), sum(part.ns for part in here)
-    explained_ns = sum(part.explained_ns for part in here)
-    unknown_ns = max(spent.rest_ns - max(explained_ns - sum(spot.explained_ns for spot in spent.parts), 0), 0)
     spots: list[tuple[Spot | None, int]] = [
-        *((spot, max(spot.total_ns - spot.explained_ns, 0)) for spot in spent.parts),
-        (None, unknown_ns),
+        (spot, max(spot.total_ns - spot.explained_ns, 0)) for spot in spent.parts if spot.total_ns > spot.explained_ns
     ]
-    whole_ns = sum(ns for _, ns in spots)
+    placed_ns = sum(ns for _, ns in spots)
+    spots.append((None, max(left_ns - placed_ns, 0)))
+    whole_ns = max(placed_ns, left_ns)
     so_far = given = 0
     for spot, ns in spots:
         so_far += ns
-        until = left_ns * so_far // whole_ns if whole_ns else left_ns * (spot is None)
+        # More than all is left at places where findings explain the same wait in different places.
+        until = left_ns * so_far // whole_ns
         if until > given:
             unexplained = Unexplained(
                 part=spot.words if spot else "not known where",
@@ -385,7 +394,7 @@ def _described(lookup: _Lookup, unexplained: Unexplained, of: _Part | _Spot) -> 
     part = of.part if isinstance(of, _Spot) else of
     if part.server_ip is None:  # several servers, each of which has little
         return unexplained
-    worst = next(rows(lookup.tables, _WORST, _parameters(part)), None)
+    worst = next(_longest(lookup.tables, of), None)
     if worst is None:
         return unexplained
     unexplained = replace(unexplained, stream=worst["stream"], frame=worst["frame"])
@@ -396,6 +405,16 @@ def _described(lookup: _Lookup, unexplained: Unexplained, of: _Part | _Spot) -> 
     if isinstance(of, _Spot):
         return replace(unexplained, detail="; ".join(filter(None, (_went_by(of), longest))))
     return _consisting(lookup, unexplained, part, longest, guessed=worst["guessed"])
+
+
+def _longest(tables: Tables, of: _Part | _Spot) -> Iterator[Row]:
+    """Look up where it took longest."""
+    if isinstance(of, _Part):
+        return rows(tables, _WORST, _parameters(of))
+    if of.spot is None:
+        return iter(())
+    where = {"kind": of.spot.kind, "place": of.spot.place, "to_place": of.spot.to_place}
+    return rows(tables, WORST_AT, {"ip": of.part.server_ip, "port": of.part.server_port, **where})
 
 
 def _consisting(lookup: _Lookup, unexplained: Unexplained, part: _Part, longest: str, *, guessed: bool) -> Unexplained:

@@ -19,6 +19,8 @@ _ONE_WAY = {"loss": "losses", "pace": "pace"}
 """What is told of one direction alone: waiting for lost packets, and for acknowledgements."""
 _AT_ONE = {"host": "at", "before": "before", "behind": "behind"}
 """What is told of one place: its host, and the path and the host on either side of it that no other place saw."""
+PLACED = ("syn", "tls", "request", "wait", "transfer")
+"""Phases of which several places may tell where the time was spent."""
 KINDS = ("path", _BETWEEN, *_AT_ONE, *_ONE_WAY)
 """All kinds of parts."""
 _PPM = 1000
@@ -226,7 +228,7 @@ A clock's error adds to one direction and lacks in the other, which is marked: `
 _SPENT = f"""
     WITH waits AS (
         SELECT server_ip, server_port, stream, start_at, end_at FROM phases JOIN connections USING (stream)
-        WHERE phases.kind IN ('syn', 'tls', 'request', 'wait', 'transfer')
+        WHERE phases.kind IN {PLACED}
             AND {OF_USERS}),
     totals AS (
         SELECT server_ip, server_port, sum(end_at - start_at)::BIGINT AS total_ns FROM waits
@@ -246,6 +248,21 @@ _SPENT = f"""
     ORDER BY whole_ns DESC, server_ip, server_port, of_stream, position, kind <> 'host', kind,
         place
 """
+
+WORST_AT = f"""
+    WITH parts AS ({TURNED})
+    SELECT parts.stream, start_frame AS frame, parts.end_at - parts.start_at AS ns, NULL AS request,
+        (SELECT count(*) FROM parts JOIN connections USING (stream)
+            WHERE server_ip = $ip AND server_port = $port AND kind = $kind AND place = $place
+                AND to_place IS NOT DISTINCT FROM $to_place) AS pieces
+    FROM parts JOIN connections USING (stream)
+    JOIN phases ON phases.stream = parts.stream AND phases.kind = parts.phase
+        AND phases.start_at <= parts.start_at AND parts.end_at <= phases.end_at
+    WHERE server_ip = $ip AND server_port = $port AND parts.kind = $kind AND place = $place
+        AND to_place IS NOT DISTINCT FROM $to_place
+    ORDER BY ns DESC, parts.stream, frame LIMIT 1
+"""
+"""The longest stretch of time at a place, or on a path, in the waits at a server."""
 
 
 def spent(tables: Tables) -> list[Spent]:

@@ -124,12 +124,22 @@ SPENT = Spent(
 
 
 def test_where_captures_tell_where_a_servers_waits_were_spent_they_are_divided_so() -> None:
-    """The shares of the time at each place are those of all of the wait."""
-    parts = divided({(1, "wait", "server"): 60, (1, "tls", "client"): 40}, spent=(SPENT,))
+    """Other connections to the server wait 50 ns; a pause has an owner, and no place."""
+    waits = {(1, "wait", "server"): 60, (1, "tls", "client"): 40, (1, "idle", "client"): 30}
+    assert sizes(divided(waits, spent=(SPENT,))) == [
+        ("not known where", "s1.example:80", 55),
+        ("pause, the client's own time", "s1.example:80", 30),
+        ("at app", "s1.example:80", 25),
+        ("path client–app", "s1.example:80", 20),
+    ]
+
+
+def test_where_nobody_knows_where_findings_explain_the_rest_stands_by_phase() -> None:
+    """A trace that was saved before there was a table of that."""
+    parts = divided({(1, "wait", "server"): 60, (1, "tls", "client"): 40}, {(1, "wait", "server"): 40}, spent=(SPENT,))
     assert sizes(parts) == [
-        ("at app", "s1.example:80", 50),
-        ("path client–app", "s1.example:80", 40),
-        ("not known where", "s1.example:80", 10),
+        ("TLS handshake, the client's own time", "s1.example:80", 40),
+        ("wait for the server, its own time", "s1.example:80", 20),
     ]
 
 

@@ -24,7 +24,13 @@ _LEAST_TITLE = 30
 
 
 def answer_lines(
-    answer: Verdict, width: int, *, most: int | None = None, full: int | None = None, wide: int = 2
+    answer: Verdict,
+    width: int,
+    *,
+    most: int | None = None,
+    full: int | None = None,
+    wide: int = 2,
+    changes: int | None = None,
 ) -> Iterator[Text]:
     """Give the lines.
 
@@ -35,6 +41,7 @@ def answer_lines(
         full: Rows with all their lines, the first ones; of the others, the first line, and what a serious finding
             changes. None: all.
         wide: Commands that may be wider than a line: 2 of one connection and of all findings, 1 of one connection.
+        changes: Rows that keep what they change where they have one line, if they are serious. None: all.
     """
     if answer.state != "nobody served" or not answer.entries:
         yield Text(answer.headline, "bold")
@@ -47,6 +54,8 @@ def answer_lines(
         rows += 1
         if not wide and cell_len(entry.command) > width - _LABEL:
             entry = replace(entry, command="")
+        if changes is not None and rows > changes:
+            entry = replace(entry, change="")
         yield from _entry(entry, width, most, typed, is_full=full is None or rows <= full)
     if answer.rest_ns:
         share = format_share(answer.rest_ns, answer.waited_ns)

@@ -17,7 +17,7 @@ from conchart.outputs.terminal.lanes import BESIDE_LANES, lane_lines
 from conchart.outputs.terminal.logs import TITLE as LOGGED
 from conchart.outputs.terminal.logs import log_lines
 from conchart.outputs.terminal.places import TITLE as PLACES
-from conchart.outputs.terminal.places import place_lines
+from conchart.outputs.terminal.places import first_place_lines
 from conchart.outputs.terminal.queries import brief_queries
 from conchart.outputs.terminal.words import clipped
 from conchart.report.report import Report
@@ -26,8 +26,13 @@ LINES = 40
 """Of a screen."""
 _ANSWER = 16
 """Lines of the answer at most: texts that are too long for it are cut, and the smaller rows have their first line."""
-_SHORTER = ((3, 4, 2), (2, 4, 2), (1, 4, 2), (1, 4, 1), (1, 3, 1), (1, 2, 1), (1, 1, 1), (1, 1, 0))
-"""Ever shorter answers: lines of a text, rows with all their lines, commands that are wider than a line."""
+_SHORTER = (
+    *((3, 4, 2, 5), (2, 4, 2, 5), (1, 4, 2, 5), (1, 4, 1, 5), (1, 3, 1, 5), (1, 2, 1, 5), (1, 1, 1, 5), (1, 1, 0, 5)),
+    *((1, 1, 0, 3), (1, 1, 0, 2), (1, 1, 0, 1)),
+)
+"""Ever shorter answers: lines of a text, rows with all their lines, commands that are wider than a line, rows with what
+to change if they are serious.
+"""
 _FACTS = 5
 """Lines of what was captured."""
 _SERVERS = 12
@@ -61,13 +66,16 @@ def first_screen(report: Report, width: int, *, colours: bool, options: DrawOpti
     left = LINES - len(bottom) - len(logged) - 1
     least_placed = _TITLE + _LEAST_PLACES if report.have_places else 0
     top = _first_that_fits(
-        (list(answer_lines(answer, width, most=most, full=full, wide=wide)) for most, full, wide in _SHORTER),
+        (
+            list(answer_lines(answer, width, most=most, full=full, wide=wide, changes=changes))
+            for most, full, wide, changes in _SHORTER
+        ),
         min(_ANSWER, left - _BELOW - least_placed),
         width,
     )
     left -= _height(top, width)
     placed = max(_LEAST_PLACES, min(_PLACES, left - _BELOW - _TITLE))
-    between = [*_section(PLACES, islice(place_lines(report, width, most=1), placed)), *logged]
+    between = [*_section(PLACES, first_place_lines(report, width, placed)), *logged]
     left -= len(between) - len(logged)
     least = min(_LANES, report.overview.connections + report.totals.count)
     spare = left - 2 * _TITLE - BESIDE_LANES - least - _BLOCK
