@@ -30,8 +30,8 @@ from conchart.report.partition import Unexplained
 from conchart.report.places import Clock, Lost, Spent
 from conchart.report.queries import Query, Store
 from conchart.report.remarks import Remark
-from conchart.report.request_paths import Journey, journeys
-from conchart.report.servers import Alike, Server, Totals
+from conchart.report.request_paths import RequestPath, journeys
+from conchart.report.servers import Server, ServerGroup, Totals
 from conchart.report.splits import Splits, splits
 from conchart.report.stalls import StallCost, Stalled
 from conchart.report.swimlanes import Swimlanes, swimlanes
@@ -120,7 +120,7 @@ class Report:
         """List the servers: the costliest front first; of more than ``most``, the first ones and the headline's."""
         return servers.servers(self._tables, self.splits, names=self.names, most=most)
 
-    def alike(self, most: int) -> list[Alike]:
+    def alike(self, most: int) -> list[ServerGroup]:
         """List the servers, with those that are alike folded; the first ``most`` of these."""
         return servers.alike(self._tables, self.splits, names=self.names, most=most)
 
@@ -189,7 +189,7 @@ class Report:
         """How long packets took on each path, over time."""
         return list(delays(self._tables, self.axis))
 
-    def request_paths(self, most: int) -> list[Journey]:
+    def request_paths(self, most: int) -> list[RequestPath]:
         """Give the way of requests from place to place, of the ``most`` that users waited for longest."""
         return list(journeys(self._tables, most))
 

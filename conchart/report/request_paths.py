@@ -1,6 +1,6 @@
 """Single exchanges as several places saw them: lanes of their connections by place, and each packet on its way.
 
-In: the tables of several places. Out: :class:`Journey`; nothing where nobody named places.
+In: the tables of several places. Out: :class:`RequestPath`; nothing where nobody named places.
 
 A phase begins and ends with packets. At a place it lies between the instants at which that place saw these packets.
 Where it did not see one, the next packet of the same sender stands in for it.
@@ -77,7 +77,7 @@ class Stay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Journey:
+class RequestPath:
     """One exchange, with the connections that it caused."""
 
     stream: int
@@ -191,14 +191,14 @@ _LANES = """
 """
 
 
-def journeys(tables: Tables, most: int) -> Iterator[Journey]:
+def journeys(tables: Tables, most: int) -> Iterator[RequestPath]:
     """Give the exchanges whose users waited the longest, of those that are known by place."""
     for found in list(rows(tables, _LONGEST, {"most": most})):
         yield _journey(tables, found)
     tables.execute("DROP TABLE IF EXISTS caused; DROP TABLE IF EXISTS besides")
 
 
-def _journey(tables: Tables, found: Row) -> Journey:
+def _journey(tables: Tables, found: Row) -> RequestPath:
     which = {"stream": found["stream"], "exchange": found["exchange"]}
     tables.execute(_CAUSED, which | {"request_at": found["request_at"]})
     arrows = [_arrow(row) for row in rows(tables, _ARROWS)]
@@ -211,7 +211,7 @@ def _journey(tables: Tables, found: Row) -> Journey:
     middle = range(MAX_ARROWS - _LAST, len(arrows) - _LAST)
     shown = [arrow for number, arrow in enumerate(arrows) if number not in middle or arrow.lost_to]
     of_wait = [one for one in phase_places(tables, found["stream"]) if one.exchange == found["exchange"]]
-    return Journey(
+    return RequestPath(
         stream=found["stream"],
         exchange=found["exchange"],
         name=" ".join(word for word in (found["method"], found["target"]) if word),

@@ -153,7 +153,7 @@ def _servers(tables: Tables, chosen: str, split: Splits, *, names: bool) -> list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alike:
+class ServerGroup:
     """Servers of one role whose users waited mostly in the same phase; the first of the list stands for all."""
 
     server: Server
@@ -189,14 +189,14 @@ _ALIKE = f"""
 """
 
 
-def alike(tables: Tables, split: Splits, *, names: bool = True, most: int) -> list[Alike]:
+def alike(tables: Tables, split: Splits, *, names: bool = True, most: int) -> list[ServerGroup]:
     """List the servers as :func:`servers` does, with those that are alike folded; the first ``most`` of these."""
     folded = {(ip, port): others for ip, port, *others in tables.fetch(_ALIKE.format(most=most))}
     if not folded:
         return []
     chosen = ", ".join(f"({literal(ip)}, {port})" for ip, port in folded)
     return [
-        Alike(
+        ServerGroup(
             server=server,
             others=others,
             others_connections=connections,

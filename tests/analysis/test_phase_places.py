@@ -158,7 +158,7 @@ def test_segments_that_offloading_joined_are_known_by_their_bytes() -> None:
 def test_the_largest_wait_says_where_it_was_spent() -> None:
     with conchart.read(places=places_of(ROOT / "captures/places/whose-fault-1")) as trace:
         largest, *others = Report(trace).unexplained
-        assert largest.detail == "1.57 s of 2.32 s (68 %) went by on the path lb–app; the longest 34.5 ms at frame 184"
+        assert largest.detail == "1.57 s of 2.32 s (68 %) went by on the path lb–app; the longest 34.5 ms at frame 72"
         assert [(one.part, one.ns // MS) for one in (largest, *others)] == [
             ("path lb–app", 1567),
             ("path client–lb", 565),

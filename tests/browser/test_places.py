@@ -16,7 +16,7 @@ from conchart.outputs.page.page import render, write_html
 from conchart.questions.explain import connections, ladder
 from conchart.report.axis import time_axis
 from conchart.report.delays import delays
-from conchart.report.request_paths import Journey, journeys
+from conchart.report.request_paths import RequestPath, journeys
 from tests.browser.conftest import Opened, prefer
 from tests.browser.test_accessible import CHECK, OPEN
 from tests.browser.test_accessible import axe as axe  # noqa: PLC0414  (a fixture)
@@ -41,7 +41,7 @@ def read(case: str) -> Trace:
     return conchart.read(places={place: [path] for place, path in places_of(ROOT / "captures/places" / case).items()})
 
 
-def opened(case: str, chromium: webdriver.Chrome, folder: Path) -> tuple[Opened, list[Journey]]:
+def opened(case: str, chromium: webdriver.Chrome, folder: Path) -> tuple[Opened, list[RequestPath]]:
     path = folder / "page.html"
     with read(case) as trace:
         write_html(trace, path)

@@ -20,7 +20,7 @@ from conchart.report.kinds import CaptureFile, Tallies
 from conchart.report.lanes import Lane, Stretch
 from conchart.report.overview import Overview
 from conchart.report.report import Report, report_of
-from conchart.report.servers import Alike, Part, Server, Totals
+from conchart.report.servers import Part, Server, ServerGroup, Totals
 from conchart.report.verdict import Served, verdict
 from tests.conftest import MS, ROOT, T0
 
@@ -135,7 +135,7 @@ def by_hand(**others: object) -> Report:
     file = CaptureFile(
         path="made up.pcap", format="pcap", link_types="EN10MB", resolution_ns=1_000, packets=9, bytes=1_200
     )
-    alike = Alike(server=server(1_000 * MS), others=0, others_connections=0, others_waited_ns=0, one_address=True)
+    alike = ServerGroup(server=server(1_000 * MS), others=0, others_connections=0, others_waited_ns=0, one_address=True)
     parts: dict[str, object] = {
         "verdict": answer,
         "findings": findings,

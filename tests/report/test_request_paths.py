@@ -1,6 +1,6 @@
 """Single exchanges as several places saw them."""
 
-from conchart.report.request_paths import MAX_ARROWS, Arrow, Bar, Journey, PlaceLane, Stay, journeys
+from conchart.report.request_paths import MAX_ARROWS, Arrow, Bar, PlaceLane, RequestPath, Stay, journeys
 from conchart.store.tables import Tables
 from tests.by_hand import Row, connection, tables_of
 
@@ -55,7 +55,7 @@ def travelled(*more: Row, beside: tuple[Row, ...] = (), on_behalf: tuple[Row, ..
     )  # fmt: skip
 
 
-def only(tables: Tables) -> Journey:
+def only(tables: Tables) -> RequestPath:
     (journey,) = journeys(tables, 5)
     return journey
 

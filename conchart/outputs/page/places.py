@@ -17,7 +17,7 @@ from conchart.report.axis import TimeAxis
 from conchart.report.delays import Delays
 from conchart.report.places import Clock, words_of
 from conchart.report.report import Report
-from conchart.report.request_paths import Arrow, Journey, PlaceLane, Stay
+from conchart.report.request_paths import Arrow, PlaceLane, RequestPath, Stay
 
 SCRIPTS = ("arrows", "delays")
 """Of pages of several places alone."""
@@ -57,7 +57,7 @@ def drawn(report: Report) -> dict[str, Any]:
     }
 
 
-def _journey(one: Journey, axis: TimeAxis, clock_of: dict[str, Clock]) -> dict[str, Any]:
+def _journey(one: RequestPath, axis: TimeAxis, clock_of: dict[str, Clock]) -> dict[str, Any]:
     number = {(lane.stream, lane.place): n for n, lane in enumerate(one.lanes)}
     name = f" {one.name}" if one.name else ""
     name = name if len(name) <= _NAME else f"{name[:_NAME]}…"

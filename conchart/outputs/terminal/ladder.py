@@ -13,7 +13,7 @@ from rich.text import Text
 from conchart.labels.units import format_ns
 from conchart.outputs.terminal.sheet import Sheet
 from conchart.outputs.terminal.words import fit, wrapped
-from conchart.questions.explain import Clock, Ladder, Rung, Silence
+from conchart.questions.explain import Clock, Ladder, LadderRow, Pause
 from conchart.questions.explain.bytes import Dissected
 from conchart.questions.explain.clocks import WHY
 
@@ -71,7 +71,7 @@ def _columns(ladder: Ladder, column: int) -> Iterator[Text]:
     yield Text(doubts, "dim")
 
 
-def _rung(rung: Rung, ladder: Ladder, sheet: Sheet) -> Iterator[Text]:
+def _rung(rung: LadderRow, ladder: Ladder, sheet: Sheet) -> Iterator[Text]:
     head = (
         _way(rung, ladder, _column(ladder, sheet)) if ladder.places else _moment(rung, rung.seen_at - ladder.opened_at)
     )
@@ -86,11 +86,11 @@ def _rung(rung: Rung, ladder: Ladder, sheet: Sheet) -> Iterator[Text]:
         yield from (Text.assemble(" " * _INDENT, (line, "dim")) for line in wrapped(rung.says, sheet.width - _INDENT))
 
 
-def _moment(rung: Rung, after_ns: int) -> str:
+def _moment(rung: LadderRow, after_ns: int) -> str:
     return f"{after_ns / 1_000_000:12.3f} {rung.frame:>8}  {'→' if rung.sender == 'client' else '←'}  "
 
 
-def _way(rung: Rung, ladder: Ladder, column: int) -> str:
+def _way(rung: LadderRow, ladder: Ladder, column: int) -> str:
     """Draw the packet from place to place: when each saw it, in its column, and an arrow where it went on."""
     seen = dict(rung.seen)
     names = [place for place, _ in ladder.places]
@@ -110,7 +110,7 @@ def _way(rung: Rung, ladder: Ladder, column: int) -> str:
     return f"{drawn}{rung.frame:>8}  "
 
 
-def _silence(silence: Silence, sheet: Sheet) -> Iterator[Text]:
+def _silence(silence: Pause, sheet: Sheet) -> Iterator[Text]:
     for number, line in enumerate(wrapped(silence.says, sheet.width - _INDENT)):
         yield Text.assemble(" " * (_INDENT - 3), "   " if number else "⋮  ", (line, "italic"))
 

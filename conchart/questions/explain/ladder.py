@@ -12,10 +12,10 @@ from conchart.labels.stalls import stall_kind
 from conchart.labels.units import count_of, format_ns
 from conchart.questions.explain.clocks import Clock, clocks
 from conchart.questions.explain.connection import Connection
-from conchart.questions.explain.pauses import Silence, silences
+from conchart.questions.explain.pauses import Pause, silences
 from conchart.questions.explain.payload_labels import cargo
 from conchart.questions.explain.quic import sealed
-from conchart.questions.explain.sequence import Rung, rungs, several_places
+from conchart.questions.explain.sequence import LadderRow, rungs, several_places
 from conchart.report import facts, races, tunnels
 from conchart.report.phase_places import where
 from conchart.report.rows import Row
@@ -41,8 +41,8 @@ class Ladder:
     filter: str
     """Wireshark's display filter."""
     opened_at: int
-    rungs: list[Rung]
-    silences: list[Silence]
+    rungs: list[LadderRow]
+    silences: list[Pause]
     facts: list[tuple[str, str]]
     """What it amounts to: a word or two, and a sentence."""
     clocks: list[Clock]

@@ -7,13 +7,13 @@ handshake or exchange that it belongs to. Out: a sentence.
 from collections.abc import Callable
 
 from conchart.labels.units import count_of, format_bytes
-from conchart.questions.explain.payload_labels import HELLO_RETRY, Cargo
+from conchart.questions.explain.payload_labels import HELLO_RETRY, PayloadLabel
 from conchart.report.rows import Row
 
 _OLD = ("SSLv2", "SSLv3", "TLSv1.0", "TLSv1.1", "TLSv1.2")
 
 
-def meaning(cargo: Cargo, sender: str) -> str:
+def meaning(cargo: PayloadLabel, sender: str) -> str:
     """Say what it is for, in one or two sentences; nothing where there is nothing to say."""
     if cargo.name in _PARTS:
         return _PARTS[cargo.name](cargo)
@@ -89,7 +89,7 @@ def _alert(h: Row, sender: str) -> str:
     return "TLS ends here, or one side gives up: an alert says which."
 
 
-def _request(cargo: Cargo) -> str:
+def _request(cargo: PayloadLabel) -> str:
     if cargo.part == "goes on":
         return ""
     if cargo.row is not None and cargo.row["needless"]:
@@ -97,7 +97,7 @@ def _request(cargo: Cargo) -> str:
     return "With its last byte, the wait begins." if cargo.part in ("", "ends") else "The client asks."
 
 
-def _response(cargo: Cargo) -> str:
+def _response(cargo: PayloadLabel) -> str:
     return "With its first byte, the wait is over." if cargo.part in ("", "begins") else ""
 
 

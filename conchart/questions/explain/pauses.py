@@ -1,6 +1,6 @@
 """Silences: the time between two packets, and the side that the connection waits for.
 
-In: a connection and its rungs. Out: a :class:`Silence` for each that matters, with whose it is and why, as far as the
+In: a connection and its rungs. Out: a :class:`Pause` for each that matters, with whose it is and why, as far as the
 packets tell: a stall where one was found, the distance, or an end that computes.
 """
 
@@ -11,7 +11,7 @@ from itertools import pairwise
 from conchart.labels.stalls import stall_kind
 from conchart.labels.units import format_ns
 from conchart.questions.explain.connection import Connection
-from conchart.questions.explain.sequence import Rung
+from conchart.questions.explain.sequence import LadderRow
 from conchart.report.rows import Row
 
 _LEAST_NS = 100_000
@@ -39,7 +39,7 @@ _ENDS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Silence:
+class Pause:
     """A stretch without packets."""
 
     start_at: int
@@ -54,10 +54,10 @@ class Silence:
         return self.end_at - self.start_at
 
 
-def silences(connection: Connection, rungs: list[Rung]) -> Iterator[Silence]:
+def silences(connection: Connection, rungs: list[LadderRow]) -> Iterator[Pause]:
     """Give those that matter, in order. Several of one stall are one."""
     lifetime = connection.about["closed_at"] - connection.about["opened_at"]
-    found: list[tuple[Row | None, Rung, Rung]] = []
+    found: list[tuple[Row | None, LadderRow, LadderRow]] = []
     for before, after in pairwise(_speaking(rungs)):
         took = after.seen_at - before.seen_at
         if took < _LEAST_NS or took * _LEAST_SHARE < lifetime:
@@ -68,7 +68,7 @@ def silences(connection: Connection, rungs: list[Rung]) -> Iterator[Silence]:
         else:
             found.append((stall, before, after))
     for stall, before, after in found:
-        yield Silence(
+        yield Pause(
             start_at=before.seen_at,
             end_at=after.seen_at,
             start_frame=before.frame,
@@ -77,7 +77,7 @@ def silences(connection: Connection, rungs: list[Rung]) -> Iterator[Silence]:
         )
 
 
-def _speaking(rungs: list[Rung]) -> Iterator[Rung]:
+def _speaking(rungs: list[LadderRow]) -> Iterator[LadderRow]:
     """Leave out what only acknowledges: that ends no silence, but for the packet that completes the TCP handshake."""
     opened = False
     for rung in rungs:
@@ -92,13 +92,13 @@ def _gave_up(stall: Row) -> bool:
     return stall["kind"] == "sender" and bool(stall["unfinished"])
 
 
-def _stalled(stall: Row, before: Rung, after: Rung) -> str:
+def _stalled(stall: Row, before: LadderRow, after: LadderRow) -> str:
     kind = stall_kind(stall["kind"], stall["detail"])
     whose = "both wait for each other" if stall["kind"] in _BOTH else f"the {stall['side']}'s next byte does not come"
     return f"{format_ns(after.seen_at - before.seen_at)} in which {whose}: {kind.meaning}"
 
 
-def _says(connection: Connection, before: Rung, after: Rung) -> str:
+def _says(connection: Connection, before: LadderRow, after: LadderRow) -> str:
     took, side = after.seen_at - before.seen_at, after.sender
     distance = connection.rtt_ns[side]
     answers = before.sender != side
@@ -117,7 +117,7 @@ def _says(connection: Connection, before: Rung, after: Rung) -> str:
     return says
 
 
-def _ended(connection: Connection, after: Rung) -> Row | None:
+def _ended(connection: Connection, after: LadderRow) -> Row | None:
     """The exchange that this packet breaks off."""
     frames = ((exchange["ended_frame"], exchange) for exchange in connection.exchanges)
     return next((exchange for frame, exchange in frames if frame == after.frame and exchange["outcome"] in _ENDS), None)

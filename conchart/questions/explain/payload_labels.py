@@ -1,7 +1,7 @@
 """What a packet carries, in a word or two: what TCP does with it, the handshake messages, the parts of exchanges.
 
-In: a connection. Out: of each packet a list of :class:`Cargo`. What encryption hides is named by its place in the
-handshake, as far as that tells, and marked.
+In: a connection. Out: of each packet a list of :class:`PayloadLabel`. What encryption hides is named by its place in
+the handshake, as far as that tells, and marked.
 """
 
 from bisect import bisect_right
@@ -18,7 +18,7 @@ HELLO_RETRY = "HelloRetryRequest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cargo:
+class PayloadLabel:
     """A word of what a packet carries."""
 
     name: str
@@ -50,9 +50,9 @@ def _line(name: str, exchange: Row) -> str:
     return str(exchange["answer"] or "")
 
 
-def cargo(connection: Connection) -> dict[int, list[Cargo]]:
+def cargo(connection: Connection) -> dict[int, list[PayloadLabel]]:
     """Say of each frame of the connection what it carries, but for what TCP says by itself."""
-    carried: dict[int, list[Cargo]] = defaultdict(list)
+    carried: dict[int, list[PayloadLabel]] = defaultdict(list)
     sides = {sender: (name, Spans(connection.exchanges, name)) for name, sender in SIDES.items()}
     for frame, one in _records(connection, {sender: spans for sender, (_, spans) in sides.items()}):
         carried[frame].append(one)
@@ -63,13 +63,15 @@ def cargo(connection: Connection) -> dict[int, list[Cargo]]:
             carried[packet["frame"]] += _parts(name, spans, packet["seen_at"], several=several)
     for message in connection.contents:
         kind = message["kind"]
-        carried[message["end_frame"]].append(Cargo(name=f"{kind} message" if kind in ("text", "binary") else kind))
+        carried[message["end_frame"]].append(
+            PayloadLabel(name=f"{kind} message" if kind in ("text", "binary") else kind)
+        )
     return carried
 
 
-def _records(connection: Connection, sides: Mapping[str, Spans]) -> list[tuple[int, Cargo]]:
+def _records(connection: Connection, sides: Mapping[str, Spans]) -> list[tuple[int, PayloadLabel]]:
     """What the records carry, each in the frame that ends it."""
-    found: list[tuple[int, Cargo]] = []
+    found: list[tuple[int, PayloadLabel]] = []
     messages = _Messages(connection.messages)
     flights: dict[tuple[int, str], list[tuple[int, Row]]] = defaultdict(list)
     handshakes = _Handshakes(connection.handshakes)
@@ -80,19 +82,19 @@ def _records(connection: Connection, sides: Mapping[str, Spans]) -> list[tuple[i
         if read:
             for message in read:
                 name = HELLO_RETRY if messages.is_retry(message, handshake) else message["kind"]
-                found.append((frame, Cargo(name=name, row=handshake)))
+                found.append((frame, PayloadLabel(name=name, row=handshake)))
         elif record["kind"] == "Handshake" and record["cover"] != "clear":
-            found.append((frame, Cargo(name="Finished", row=handshake, hidden=True)))
+            found.append((frame, PayloadLabel(name="Finished", row=handshake, hidden=True)))
         elif record["kind"] in ("ChangeCipherSpec", "Alert", "SSLv2"):
             name = "SSLv2 hello" if record["kind"] == "SSLv2" else record["kind"]
-            found.append((frame, Cargo(name=name, row=handshake, hidden=record["cover"] == "sealed")))
+            found.append((frame, PayloadLabel(name=name, row=handshake, hidden=record["cover"] == "sealed")))
         elif record["kind"] == "Handshake":
             continue  # a message that goes on in the next record
         elif handshake is not None and _in_flight(record, handshake):
             if record["cover"] == "opened":
                 continue  # as above
             flights[handshake["number"], sender].append((len(found), record))
-            found.append((frame, Cargo(name="handshake message", row=handshake, hidden=True)))
+            found.append((frame, PayloadLabel(name="handshake message", row=handshake, hidden=True)))
         elif not sides[sender].any_between(record["start_at"], record["end_at"]):
             found.append((frame, _application(record, handshake)))
     by_number = {handshake["number"]: handshake for handshake in connection.handshakes}
@@ -101,7 +103,7 @@ def _records(connection: Connection, sides: Mapping[str, Spans]) -> list[tuple[i
         names = _flight(handshake, sender)
         if len(names) == len(flight):
             for (place, record), name in zip(flight, names, strict=True):
-                found[place] = (record["end_frame"], Cargo(name=name, row=handshake, hidden=True))
+                found[place] = (record["end_frame"], PayloadLabel(name=name, row=handshake, hidden=True))
         elif names and handshake["outcome"] == "complete":
             # In as many records as it pleased the sender: only the first and the last message are known.
             for count, (place, record) in enumerate(flight):
@@ -109,7 +111,7 @@ def _records(connection: Connection, sides: Mapping[str, Spans]) -> list[tuple[i
                 name = names[-1] if last else names[0] if count == 0 else "handshake message"
                 if len(flight) == 1:
                     name = " … ".join((names[0], names[-1]))
-                found[place] = (record["end_frame"], Cargo(name=name, row=handshake, hidden=True))
+                found[place] = (record["end_frame"], PayloadLabel(name=name, row=handshake, hidden=True))
     return found
 
 
@@ -189,18 +191,18 @@ def _flight(handshake: Row, sender: str) -> list[str]:
     return ["EncryptedExtensions", *request, *proof, "Finished"]
 
 
-def _application(record: Row, handshake: Row | None) -> Cargo:
+def _application(record: Row, handshake: Row | None) -> PayloadLabel:
     """What a record of application data is that is no part of an exchange."""
     if handshake is None:
-        return Cargo(name="data", hidden=record["cover"] == "sealed")
+        return PayloadLabel(name="data", hidden=record["cover"] == "sealed")
     hidden = record["cover"] == "sealed"
     if hidden and handshake["version"] == "TLSv1.3" and record["bytes"] == _ALERT_BYTES:
-        return Cargo(name="Alert", row=handshake, hidden=True)
+        return PayloadLabel(name="Alert", row=handshake, hidden=True)
     if hidden and handshake["version"] == "TLSv1.3" and record["sender"] == "server":
-        return Cargo(name="NewSessionTicket", row=handshake, hidden=True)
+        return PayloadLabel(name="NewSessionTicket", row=handshake, hidden=True)
     early = handshake["server_hello_at"] is None or record["end_at"] <= handshake["server_hello_at"]
     name = "early data" if handshake["early_data_offered"] and early else "data"
-    return Cargo(name=name, row=handshake, hidden=hidden)
+    return PayloadLabel(name=name, row=handshake, hidden=hidden)
 
 
 _ALERT_BYTES = 24
@@ -209,13 +211,13 @@ _MOST_PARTS = 3
 """Exchanges told of one packet; HTTP/2 may have parts of dozens."""
 
 
-def _parts(name: str, spans: Spans, seen_at: int, *, several: bool) -> list[Cargo]:
+def _parts(name: str, spans: Spans, seen_at: int, *, several: bool) -> list[PayloadLabel]:
     """Which parts of exchanges came with a packet."""
     touched, count = spans.touching(seen_at, _MOST_PARTS)
     parts = []
     for exchange in touched:
         begins, ends = seen_at == exchange[f"{name}_at"], seen_at == exchange[f"{name}_done_at"]
         part = "" if begins and ends else "begins" if begins else "ends" if ends else "goes on"
-        parts.append(Cargo(name=name, row=exchange, part=part, number=exchange["number"] if several else None))
+        parts.append(PayloadLabel(name=name, row=exchange, part=part, number=exchange["number"] if several else None))
     more = count - len(parts)
-    return [*parts, Cargo(name=f"and {more} more")] if more > 0 else parts
+    return [*parts, PayloadLabel(name=f"and {more} more")] if more > 0 else parts

@@ -1,6 +1,6 @@
 """The packets of a connection as the rungs of its ladder: who sent what, and what it is for.
 
-In: a connection. Out: a :class:`Rung` per packet, in the order in which they were seen.
+In: a connection. Out: a :class:`LadderRow` per packet, in the order in which they were seen.
 """
 
 from collections import Counter
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from conchart.labels.units import format_bytes, format_count, format_ns
 from conchart.questions.explain.connection import Connection
 from conchart.questions.explain.meanings import meaning
-from conchart.questions.explain.payload_labels import Cargo
+from conchart.questions.explain.payload_labels import PayloadLabel
 from conchart.questions.explain.quic import describe_datagrams
 from conchart.report.rows import Row
 
@@ -26,7 +26,7 @@ _MARKS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rung:
+class LadderRow:
     """One packet."""
 
     frame: int
@@ -50,14 +50,14 @@ class Rung:
     """The place that it did not reach."""
 
 
-def several_places(connection: Connection, steps: list[Rung]) -> list[Rung]:
+def several_places(connection: Connection, steps: list[LadderRow]) -> list[LadderRow]:
     """Say of each packet when which place saw it; add those that the connection's own place did not see."""
     if len(connection.places) <= 1:
         return steps
     own = {step.frame: step for step in steps}
     found = []
     for row in connection.seen:
-        step = own.pop(row["frame"], None) or Rung(
+        step = own.pop(row["frame"], None) or LadderRow(
             frame=row["frame"],
             seen_at=row["seen_at"],
             sender=row["sender"],
@@ -88,7 +88,7 @@ def _words_of(packet: Row) -> str:
     return ", ".join([*words, *([format_bytes(packet["bytes"])] if packet["bytes"] else [])]) or "ACK"
 
 
-def rungs(connection: Connection, carried: Mapping[int, list[Cargo]]) -> Iterator[Rung]:
+def rungs(connection: Connection, carried: Mapping[int, list[PayloadLabel]]) -> Iterator[LadderRow]:
     """Give the packets; ``carried``: what each frame carries."""
     tcp, quic = _Tcp(connection), describe_datagrams(connection)
     for packet in connection.packets:
@@ -99,7 +99,7 @@ def rungs(connection: Connection, carried: Mapping[int, list[Cargo]]) -> Iterato
             words, sentences = [" + ".join(datagram.words)], [*datagram.sentences]
         words += [one.label for one in here]
         sentences += _meanings(here, packet["sender"])
-        yield Rung(
+        yield LadderRow(
             frame=packet["frame"],
             seen_at=packet["seen_at"],
             sender=packet["sender"],
@@ -121,7 +121,7 @@ def _counted(words: list[str]) -> Iterator[str]:
         yield f"{times} × {word}" if times > 1 else word
 
 
-def _meanings(here: list[Cargo], sender: str) -> list[str]:
+def _meanings(here: list[PayloadLabel], sender: str) -> list[str]:
     """Say what each is for, once; of several, by name."""
     meanings = {one.name: meaning(one, sender) for one in here}
     if len(meanings) == 1:

@@ -26,7 +26,7 @@ _EXCHANGES = f"""
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class SimilarExchanges:
     """What two places have in common."""
 
     front_is_first: bool
@@ -39,7 +39,9 @@ class Alike:
     """How far the clock behind is ahead of the one in front."""
 
 
-def pair_exchanges(tables: Tables, exchanges: str, first: str, grains: tuple[int, int] = (1, 1)) -> Alike | None:
+def pair_exchanges(
+    tables: Tables, exchanges: str, first: str, grains: tuple[int, int] = (1, 1)
+) -> SimilarExchanges | None:
     """Pair exchanges.
 
     Args:
@@ -52,11 +54,11 @@ def pair_exchanges(tables: Tables, exchanges: str, first: str, grains: tuple[int
     for in_front, cut in ((first, grains), (f"NOT ({first})", grains[::-1])):
         pairs = _native.pair_alike(Rows(tables.stored(_EXCHANGES.format(in_front=in_front, exchanges=exchanges))), cut)
         if pairs is not None:
-            found.append(Alike(in_front == first, *pairs))
+            found.append(SimilarExchanges(in_front == first, *pairs))
     return found[0] if len(found) == 1 else None
 
 
-def pair_places(tables: Tables, here: int, there: int, grains: tuple[int, int]) -> Alike | None:
+def pair_places(tables: Tables, here: int, there: int, grains: tuple[int, int]) -> SimilarExchanges | None:
     """Pair the exchanges of two places while their clocks are not known."""
     exchanges = f"SELECT * FROM all_exchanges WHERE part IN ({here}, {there})"
     return pair_exchanges(tables, exchanges, f"part = {here}", grains)

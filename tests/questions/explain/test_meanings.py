@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from conchart.questions.explain.meanings import meaning
-from conchart.questions.explain.payload_labels import HELLO_RETRY, Cargo
+from conchart.questions.explain.payload_labels import HELLO_RETRY, PayloadLabel
 
 FAILED = {"outcome": "failed", "alert": "unknown_ca", "alert_by": "client"}
 
@@ -34,7 +34,7 @@ FAILED = {"outcome": "failed", "alert": "unknown_ca", "alert_by": "client"}
     ],
 )  # fmt: skip
 def test_a_handshake_message_says_what_this_one_says(name: str, row: dict[str, Any], sender: str, words: str) -> None:
-    assert words in meaning(Cargo(name=name, row=row), sender)
+    assert words in meaning(PayloadLabel(name=name, row=row), sender)
 
 
 def test_a_finished_before_the_last_one_says_no_more() -> None:
@@ -43,8 +43,8 @@ def test_a_finished_before_the_last_one_says_no_more() -> None:
         ({"version": "TLSv1.2", "kind": "ticket"}, "server"),
         ({"version": "TLSv1.3"}, "server"),
     ):
-        assert meaning(Cargo(name="Finished", row=row), sender).endswith("the same.")
-    assert "encrypted" not in meaning(Cargo(name="ServerHello", row={"version": "TLSv1.2"}), "server")
+        assert meaning(PayloadLabel(name="Finished", row=row), sender).endswith("the same.")
+    assert "encrypted" not in meaning(PayloadLabel(name="ServerHello", row={"version": "TLSv1.2"}), "server")
 
 
 @pytest.mark.parametrize(
@@ -64,15 +64,15 @@ def test_the_wait_lies_between_the_last_byte_of_a_request_and_the_first_of_its_r
     name: str, part: str, text: str
 ) -> None:
     row = {"protocol": "http/1.1", "method": "GET", "needless": False}
-    assert meaning(Cargo(name=name, part=part, row=row), "client") == text
+    assert meaning(PayloadLabel(name=name, part=part, row=row), "client") == text
 
 
 def test_what_servers_do_not_answer_is_not_waited_for() -> None:
     row = {"protocol": "mysql", "method": "Quit", "needless": True}
-    assert meaning(Cargo(name="request", row=row), "client") == "Nothing answers it."
-    assert meaning(Cargo(name="request", row=None), "client") == "With its last byte, the wait begins."
+    assert meaning(PayloadLabel(name="request", row=row), "client") == "Nothing answers it."
+    assert meaning(PayloadLabel(name="request", row=None), "client") == "With its last byte, the wait begins."
 
 
 def test_of_what_has_no_meaning_nothing_is_said() -> None:
-    assert meaning(Cargo(name="application data"), "client") == ""
-    assert meaning(Cargo(name="KeyUpdate"), "client") != ""
+    assert meaning(PayloadLabel(name="application data"), "client") == ""
+    assert meaning(PayloadLabel(name="KeyUpdate"), "client") != ""

@@ -3,14 +3,14 @@
 from types import SimpleNamespace
 from typing import Any
 
-from conchart.questions.explain.pauses import Silence, silences
-from conchart.questions.explain.sequence import Rung
+from conchart.questions.explain.pauses import Pause, silences
+from conchart.questions.explain.sequence import LadderRow
 
 MS = 1_000_000
 
 
-def rung(frame: int, at: int, sender: str, flags: str = "PA", size: int = 100, *, quiet: bool = False) -> Rung:
-    return Rung(
+def rung(frame: int, at: int, sender: str, flags: str = "PA", size: int = 100, *, quiet: bool = False) -> LadderRow:
+    return LadderRow(
         frame=frame, seen_at=at * MS, sender=sender, flags=flags, bytes=size, seq=None, ack=None, window_bytes=None,
         mark=None, label="", says="", only_acknowledges=quiet,
     )  # fmt: skip
@@ -20,14 +20,14 @@ def phase(kind: str, start: int, end: int) -> dict[str, Any]:
     return {"kind": kind, "start_at": start * MS, "end_at": end * MS}
 
 
-def found(*rungs: Rung, lifetime: int = 100, rtt: int = 1, **facts: Any) -> list[Silence]:  # noqa: ANN401
+def found(*rungs: LadderRow, lifetime: int = 100, rtt: int = 1, **facts: Any) -> list[Pause]:  # noqa: ANN401
     about = {"opened_at": 0, "closed_at": lifetime * MS, "unacknowledged_client": 0} | facts.pop("about", {})
     rows: dict[str, Any] = {"stalls": [], "phases": [], "exchanges": [], **facts}
     connection: Any = SimpleNamespace(about=about, rtt_ns={"client": rtt * MS, "server": rtt * MS}, **rows)
     return list(silences(connection, list(rungs)))
 
 
-def says(*rungs: Rung, **facts: Any) -> list[str]:  # noqa: ANN401
+def says(*rungs: LadderRow, **facts: Any) -> list[str]:  # noqa: ANN401
     return [one.says for one in found(*rungs, **facts)]
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from conchart.questions.explain.payload_labels import HELLO_RETRY, Cargo, cargo
+from conchart.questions.explain.payload_labels import HELLO_RETRY, PayloadLabel, cargo
 
 Row = dict[str, Any]
 
@@ -149,9 +149,9 @@ def test_messages_inside_exchanges_are_named() -> None:
 
 
 def test_what_is_hidden_stands_in_brackets() -> None:
-    assert Cargo(name="Finished", hidden=True).label == "(Finished)"
+    assert PayloadLabel(name="Finished", hidden=True).label == "(Finished)"
     assert (
-        Cargo(name="request", part="goes on", number=2, row={"method": None, "target": None}).label
+        PayloadLabel(name="request", part="goes on", number=2, row={"method": None, "target": None}).label
         == "request #2 goes on"
     )
-    assert Cargo(name="request", row={"method": None, "target": None}).label == "request"
+    assert PayloadLabel(name="request", row={"method": None, "target": None}).label == "request"

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from conchart.labels.units import THIN_SPACE
-from conchart.questions.explain.payload_labels import Cargo
-from conchart.questions.explain.sequence import Rung, rungs, several_places
+from conchart.questions.explain.payload_labels import PayloadLabel
+from conchart.questions.explain.sequence import LadderRow, rungs, several_places
 
 MS = 1_000_000
 
@@ -88,9 +88,9 @@ def test_a_reset_may_be_somebody_elses() -> None:
 
 def test_what_a_packet_carries_is_its_label_and_several_of_the_same_are_counted() -> None:
     here = [
-        Cargo(name="Finished", row={"version": "TLSv1.3"}),
-        Cargo(name="NewSessionTicket"),
-        Cargo(name="NewSessionTicket"),
+        PayloadLabel(name="Finished", row={"version": "TLSv1.3"}),
+        PayloadLabel(name="NewSessionTicket"),
+        PayloadLabel(name="NewSessionTicket"),
     ]
     ((label, says),) = rung_texts(packet(4, "server", "PA", 100), carried={4: here})
     assert label == "Finished, 2 × NewSessionTicket"
@@ -101,11 +101,11 @@ def test_what_a_packet_carries_is_its_label_and_several_of_the_same_are_counted(
 def test_what_is_sent_again_carries_nothing_anew() -> None:
     for mark in ("retransmit", "duplicate", "keepalive"):
         ((label, _),) = rung_texts(
-            packet(4, "server", "PA", 100, mark=mark), carried={4: [Cargo(name="Finished", row={})]}
+            packet(4, "server", "PA", 100, mark=mark), carried={4: [PayloadLabel(name="Finished", row={})]}
         )
         assert "Finished" not in label
     ((label, _),) = rung_texts(
-        packet(4, "server", "PA", 9, mark="out_of_order"), carried={4: [Cargo(name="Finished", row={})]}
+        packet(4, "server", "PA", 9, mark="out_of_order"), carried={4: [PayloadLabel(name="Finished", row={})]}
     )
     assert label == "out of order, Finished"
 
@@ -115,8 +115,8 @@ def test_datagrams_and_bytes_of_which_nothing_is_known_are_told_by_their_size() 
     assert rung_texts(packet(1, "client", "PA", 30)) == [("30 B", "A piece of what is being sent.")]
 
 
-def step(frame: int, at: int) -> Rung:
-    return Rung(
+def step(frame: int, at: int) -> LadderRow:
+    return LadderRow(
         frame=frame, seen_at=at, sender="client", flags="PA", bytes=1, seq=None, ack=None, window_bytes=None,
         mark=None, label="x", says="It asks.",
     )  # fmt: skip
