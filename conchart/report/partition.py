@@ -116,9 +116,9 @@ _WORST = f"""
 """
 """Is half of the time, or more, that of requests of which it is not sure that they are some? Then it is guessed."""
 _STALLED = f"""
-    SELECT kind, {DETAIL} AS telling_detail, sum(end_at - start_at)::BIGINT AS ns
+    SELECT kind, {DETAIL} AS named_detail, sum(end_at - start_at)::BIGINT AS ns
     FROM phase_stalls JOIN ({_SERVED}) USING (stream) WHERE phase = $phase AND owner = $owner AND {OF_USERS}
-    GROUP BY ALL ORDER BY ns DESC, kind, telling_detail LIMIT 1
+    GROUP BY ALL ORDER BY ns DESC, kind, named_detail LIMIT 1
 """
 _OPENED = f"""
     SELECT count(*) AS opened, sum(coalesce(syn_retransmits, 0) + coalesce(syn_ack_retransmits, 0))::BIGINT AS again,
@@ -293,10 +293,11 @@ def partition(
     unexplained: list[tuple[Unexplained, _Part | _Spot]] = []
     for spent in places:
         place = (spent.server_ip, spent.server_port)
-        here = [part for part in at.get(place, []) if _is_placed(part)]
+        # Of a pause the owner is known, and no place.
+        here = [part for part in at.get(place, []) if part.phase in PLACED]
         # A trace that an earlier version saved does not tell where findings explain what they do.
         if here and (any(spot.explained_ns for spot in spent.parts) or not any(part.explained_ns for part in here)):
-            at[place] = [part for part in at[place] if not _is_placed(part)]
+            at[place] = [part for part in at[place] if part.phase not in PLACED]
             unexplained += _by_spot(lookup, here, spent)
     unexplained += ((_brief(lookup, part), part) for here in at.values() for part in here)
     unexplained.sort(key=lambda one: -one[0].ns)
@@ -351,11 +352,6 @@ def _next_step(part: _Part, hop: str) -> str:
     if part.phase == "wait" and part.is_dns:
         return _NEXT_DNS
     return _NEXT.get((part.phase, part.owner), "")
-
-
-def _is_placed(part: _Part) -> bool:
-    """Tell whether the captures may tell where it was spent: of a pause, its owner is known, and no place."""
-    return part.phase in PLACED
 
 
 def _by_spot(lookup: _Lookup, here: Sequence[_Part], spent: Spent) -> Iterator[tuple[Unexplained, _Spot]]:
@@ -421,7 +417,7 @@ def _consisting(lookup: _Lookup, unexplained: Unexplained, part: _Part, longest:
     """Say what a phase of one owner consists of."""
     words, (facts, next_step) = unexplained.part, _facts(lookup.tables, part)
     stall = next(rows(lookup.tables, _STALLED, {**_parameters(part), "owner": part.owner}), None)
-    kind = stall_kind(stall["kind"], stall["telling_detail"]) if stall else None
+    kind = stall_kind(stall["kind"], stall["named_detail"]) if stall else None
     facts.append(_consists(lookup, part))
     if part.phase == "idle" and kind:
         words = ", ".join(filter(None, (kind.word, _OWN.get(part.owner))))

@@ -250,17 +250,16 @@ _SPENT = f"""
 """
 
 WORST_AT = f"""
-    WITH parts AS ({TURNED})
-    SELECT parts.stream, start_frame AS frame, parts.end_at - parts.start_at AS ns, NULL AS request,
-        (SELECT count(*) FROM parts JOIN connections USING (stream)
-            WHERE server_ip = $ip AND server_port = $port AND kind = $kind AND place = $place
-                AND to_place IS NOT DISTINCT FROM $to_place) AS pieces
-    FROM parts JOIN connections USING (stream)
-    JOIN phases ON phases.stream = parts.stream AND phases.kind = parts.phase
-        AND phases.start_at <= parts.start_at AND parts.end_at <= phases.end_at
-    WHERE server_ip = $ip AND server_port = $port AND parts.kind = $kind AND place = $place
-        AND to_place IS NOT DISTINCT FROM $to_place
-    ORDER BY ns DESC, parts.stream, frame LIMIT 1
+    WITH here AS (
+        SELECT stream, phase, start_at, end_at FROM ({TURNED}) JOIN connections USING (stream)
+        WHERE server_ip = $ip AND server_port = $port AND kind = $kind AND place = $place
+            AND to_place IS NOT DISTINCT FROM $to_place),
+    worst AS (
+        SELECT *, end_at - start_at AS ns, count(*) OVER () AS pieces FROM here
+        ORDER BY ns DESC, stream, start_at LIMIT 1)
+    SELECT stream, start_frame AS frame, ns, pieces, NULL AS request
+    FROM worst JOIN phases USING (stream)
+    WHERE phases.kind = worst.phase AND phases.start_at <= worst.start_at AND worst.end_at <= phases.end_at
 """
 """The longest stretch of time at a place, or on a path, in the waits at a server."""
 

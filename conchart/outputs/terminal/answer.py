@@ -6,6 +6,7 @@ next; both have the command that shows more. What is to be typed stands on one l
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from rich.text import Text
@@ -23,26 +24,23 @@ _LEAST_TITLE = 30
 """Columns of a title that is cut for the sake of its server."""
 
 
-def answer_lines(
-    answer: Verdict,
-    width: int,
-    *,
-    most: int | None = None,
-    full: int | None = None,
-    wide: int = 2,
-    changes: int | None = None,
-) -> Iterator[Text]:
-    """Give the lines.
+class Brevity(NamedTuple):
+    """How short an answer is."""
 
-    Args:
-        answer: What to tell.
-        width: Columns.
-        most: Lines of one text; whatever is longer is cut, but for what to change and to type. None: nothing is.
-        full: Rows with all their lines, the first ones; of the others, the first line, and what a serious finding
-            changes. None: all.
-        wide: Commands that may be wider than a line: 2 of one connection and of all findings, 1 of one connection.
-        changes: Rows that keep what they change where they have one line, if they are serious. None: all.
-    """
+    lines: int | None = None
+    """Of one text; whatever is longer is cut, but for what to change and to type. None: nothing is."""
+    full: int | None = None
+    """Rows with all their lines, the first ones; of the others, the first line, and what a serious finding changes.
+    None: all."""
+    changes: int | None = None
+    """Rows that say what to change, the first ones. None: all."""
+    wide: int = 2
+    """Commands that may be wider than a line: 2 of one connection and of all findings, 1 of one connection."""
+
+
+def answer_lines(answer: Verdict, width: int, brevity: Brevity = Brevity()) -> Iterator[Text]:  # noqa: B008  (a constant)
+    """Give the lines."""
+    most, full, changes, wide = brevity
     if answer.state != "nobody served" or not answer.entries:
         yield Text(answer.headline, "bold")
     rows, typed = 0, set[str]()

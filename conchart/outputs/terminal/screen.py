@@ -10,7 +10,7 @@ from rich.text import Text
 
 from conchart.labels.units import count_of
 from conchart.outputs.options import DrawOptions
-from conchart.outputs.terminal.answer import answer_lines
+from conchart.outputs.terminal.answer import Brevity, answer_lines
 from conchart.outputs.terminal.attribution import block
 from conchart.outputs.terminal.facts import brief_facts
 from conchart.outputs.terminal.lanes import BESIDE_LANES, lane_lines
@@ -27,12 +27,19 @@ LINES = 40
 _ANSWER = 16
 """Lines of the answer at most: texts that are too long for it are cut, and the smaller rows have their first line."""
 _SHORTER = (
-    *((3, 4, 2, 5), (2, 4, 2, 5), (1, 4, 2, 5), (1, 4, 1, 5), (1, 3, 1, 5), (1, 2, 1, 5), (1, 1, 1, 5), (1, 1, 0, 5)),
-    *((1, 1, 0, 3), (1, 1, 0, 2), (1, 1, 0, 1)),
+    Brevity(lines=3, full=4),
+    Brevity(lines=2, full=4),
+    Brevity(lines=1, full=4),
+    Brevity(lines=1, full=4, wide=1),
+    Brevity(lines=1, full=3, wide=1),
+    Brevity(lines=1, full=2, wide=1),
+    Brevity(lines=1, full=1, wide=1),
+    Brevity(lines=1, full=1, wide=0),
+    Brevity(lines=1, full=1, wide=0, changes=3),
+    Brevity(lines=1, full=1, wide=0, changes=2),
+    Brevity(lines=1, full=1, wide=0, changes=1),
 )
-"""Ever shorter answers: lines of a text, rows with all their lines, commands that are wider than a line, rows with what
-to change if they are serious.
-"""
+"""Ever shorter answers."""
 _FACTS = 5
 """Lines of what was captured."""
 _SERVERS = 12
@@ -66,10 +73,7 @@ def first_screen(report: Report, width: int, *, colours: bool, options: DrawOpti
     left = LINES - len(bottom) - len(logged) - 1
     least_placed = _TITLE + _LEAST_PLACES if report.have_places else 0
     top = _first_that_fits(
-        (
-            list(answer_lines(answer, width, most=most, full=full, wide=wide, changes=changes))
-            for most, full, wide, changes in _SHORTER
-        ),
+        (list(answer_lines(answer, width, brevity)) for brevity in _SHORTER),
         min(_ANSWER, left - _BELOW - least_placed),
         width,
     )
