@@ -274,8 +274,8 @@ _QUERIES = f"""
             request_at, request_done_at, response_at, coalesce(response_done_at, response_at) AS done_at,
             response_bytes, request_frame, rtt_ns, wait_ns, front_stream, front_exchange,
             bool_and({STARTING}) OVER so_far AS opening,
-            request_at - lag(coalesce(response_done_at, response_at)) OVER (PARTITION BY stream ORDER BY number)
-                > $burst_ns AS apart
+            coalesce(request_at - lag(coalesce(response_done_at, response_at))
+                OVER (PARTITION BY stream ORDER BY number) > $burst_ns, false) AS apart
         FROM asked LEFT JOIN fronts USING (stream, number)
         WHERE kind = 'store' AND NOT probe AND wait_ns IS NOT NULL
         WINDOW so_far AS (PARTITION BY stream ORDER BY number ROWS UNBOUNDED PRECEDING))

@@ -267,9 +267,6 @@ def test_queries_have_shapes_and_those_that_follow_at_once_or_have_one_front_are
     assert [number for _, number, *_, front in rows if front is not None] == [4, 5]
 
 
-@pytest.mark.xfail(
-    reason="DuckDB's count_if gives NULL, not 0, for the first one, of which nothing says that it is apart"
-)
 def test_the_first_query_of_a_connection_is_of_one_burst_with_those_that_follow_at_once() -> None:
     tables = made(
         "queries", connections=[tcp(0)], exchanges=[query(number, 30 + number, 1, "a") for number in range(3)]
