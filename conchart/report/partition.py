@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from conchart.labels.phases import PHASE_BY_NAME, UNDER_WAY
 from conchart.labels.printable import endpoint, named_endpoint, printable
 from conchart.labels.stalls import DETAIL, stall_kind
-from conchart.labels.units import count_of, format_bytes, format_ns, format_share
+from conchart.labels.units import count_of, format_bytes, format_count, format_ns, format_share
 from conchart.report.places import PLACED, WORST_AT, Spent
 from conchart.report.places import Part as Spot
 from conchart.report.rows import Row, rows
@@ -522,9 +522,9 @@ def _facts(tables: Tables, part: _Part) -> tuple[list[str], str | None]:
         if not kinds:
             return [], None
         first, *others = kinds
-        facts = [count_of(row[first], f"{first} handshake"), *(f"{row[kind]} {kind}" for kind in others)]
+        facts = [count_of(row[first], f"{first} handshake"), *(f"{format_count(row[kind])} {kind}" for kind in others)]
         if row["offered"]:
-            facts[0] += f" ({row['offered']} had offered a session)"
+            facts[0] += f" ({format_count(row['offered'])} had offered a session)"
         return [", ".join(facts)], None
     if phase == "idle":
         return [], None
@@ -541,4 +541,4 @@ def _unfinished(count: int, of: int) -> str:
     """``, 2 of them unfinished at the last packet``; empty where all came to an end."""
     if not count:
         return ""
-    return f", {'' if count == of else f'{count} of them '}{UNDER_WAY}"
+    return f", {'' if count == of else f'{format_count(count)} of them '}{UNDER_WAY}"
