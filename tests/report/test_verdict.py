@@ -1,5 +1,6 @@
 """The answer: what users waited, divided without remainder and overlap, the largest part first."""
 
+from pathlib import Path
 from typing import Any
 
 import conchart
@@ -11,7 +12,8 @@ from conchart.report.remarks import Remark
 from conchart.report.report import Report
 from conchart.report.verdict import LEAST_STANDOUT_NS, MOST_ROWS, missing
 from tests.charts.story import MS, Story
-from tests.conftest import ROOT, TellTrace, analysed
+from tests.conftest import ROOT, TellTrace, analysed, places_of
+from tests.laws.test_beginning import WITHOUT_SYN
 
 
 def test_the_answer_keeps_the_laws(every_trace: Trace) -> None:
@@ -20,6 +22,33 @@ def test_the_answer_keeps_the_laws(every_trace: Trace) -> None:
     what_findings_explain_is_part_of_what_its_owner_has(every_trace, report)
     the_largest_part_comes_first(report)
     the_claim_that_nothing_is_wrong_agrees_with_all_tables(every_trace, report)
+
+
+def test_the_answer_of_several_places_keeps_the_laws(placed_trace: Trace) -> None:
+    the_answer_of_places_holds(placed_trace)
+
+
+def test_it_keeps_them_where_no_connection_has_its_beginning(every_place: Path) -> None:
+    with conchart.read(places=places_of(every_place), filter=WITHOUT_SYN) as trace:
+        the_answer_of_places_holds(trace)
+
+
+def the_answer_of_places_holds(trace: Trace) -> None:
+    report = Report(trace)
+    what_is_divided_has_no_remainder(report)
+    what_findings_explain_is_part_of_what_its_owner_has(trace, report)
+    the_largest_part_comes_first(report)
+    no_place_has_more_than_was_spent_there(report)
+
+
+def no_place_has_more_than_was_spent_there(report: Report) -> None:
+    spent = {
+        (part.words, one.server_ip, one.server_port): part.total_ns - part.explained_ns
+        for one in report.spent
+        for part in one.parts
+    }
+    for one in report.unexplained:
+        assert one.ns <= spent.get((one.part, one.server_ip, one.server_port), one.ns)
 
 
 def what_is_divided_has_no_remainder(report: Report) -> None:
