@@ -95,12 +95,9 @@ BRIEF = Fact(
         "{retransmits:retransmission}",
     ),
 )
-CONNECTION = (
-    FRAMES,
-    Fact("Opened", ("{opened:exact} after the start",)),
-    Fact("Open for", ("{duration:exact}",)),
-    Fact("Packets", ("{packets_client} up, {packets_server} down",)),
-    Fact("Bytes", ("{bytes_client} up, {bytes_server} down",)),
+_OPENED = Fact("Opened", ("{opened:exact} after the start",))
+_PACKETS = Fact("Packets", ("{packets_client} up, {packets_server} down",))
+_TCP = (
     Fact("Retransmitted", ("{retransmits_client} up, {retransmits_server} down", "{syn_retransmits} SYN")),
     Fact("Out of order", ("{out_of_order_client} up, {out_of_order_server} down",)),
     Fact("Zero windows", ("{zero_windows_client} up, {zero_windows_server} down",)),
@@ -109,7 +106,8 @@ CONNECTION = (
     Fact("Stalled", ("{stalled}",)),
     Fact("Ended by", ("FIN of the {fin_by}", "RST of the {rst_by}")),
 )
-"""What is not in the line that names a connection."""
+CONNECTION = (FRAMES, _OPENED, _PACKETS, *_TCP)
+"""What the line that names a connection, which has BRIEF, does not say."""
 
 FACTS = {
     "handshake": HANDSHAKE,
@@ -134,9 +132,14 @@ PANEL = (
     Fact("Name", ("{name}",)),
     Fact("Protocol", ("{app}", "over UDP{is_udp:flag}"), " "),
     Fact("State", ("{state}",)),
-    *CONNECTION,
+    FRAMES,
+    _OPENED,
+    Fact("Open for", ("{duration:exact}",)),
+    _PACKETS,
+    Fact("Bytes", ("{bytes_client} up, {bytes_server} down",)),
+    *_TCP,
 )
-"""The list of a connection's facts."""
+"""The list of a connection's facts, to the nanosecond and to the byte."""
 
 
 def request_columns(*, names: bool) -> str:

@@ -31,10 +31,7 @@ def test_a_connection_that_carries_nothing_has_a_title_and_a_line() -> None:
     assert details_of(one()) == [
         Details(
             title="tcp.stream eq 0  10.0.0.1:40000 → 10.0.0.9:80  complete, open for 100 ms, 100 B up, 2.50 kB down",
-            lines=(
-                "frames 3 to 17; opened 0 ns after the start; open for 100.000000 ms; "
-                "packets 5 up, 5 down; bytes 100 up, 2\u2009500 down",
-            ),
+            lines=("frames 3 to 17; opened 0 ns after the start; packets 5 up, 5 down",),
         )
     ]
 
@@ -46,7 +43,7 @@ def test_what_went_wrong_with_packets_is_counted() -> None:
         "missing_client": 40, "missing_server": 60,
     }  # fmt: skip
     ((line,),) = (found.lines for found in details_of(one(**facts)))
-    assert line.split("; ")[5:] == [
+    assert line.split("; ")[3:] == [
         "retransmitted 1 up, 3 down, 1 SYN",
         "out of order 0 up, 1 down",
         "zero windows 2 up, 1 down",
