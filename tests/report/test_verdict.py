@@ -42,7 +42,7 @@ def the_answer_of_places_holds(trace: Trace) -> None:
 
 
 def no_place_has_more_than_was_spent_there(report: Report) -> None:
-    spent = {
+    spent: dict[tuple[str, str | None, int | None], int] = {
         (part.words, one.server_ip, one.server_port): part.total_ns - part.explained_ns
         for one in report.spent
         for part in one.parts
