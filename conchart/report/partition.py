@@ -424,8 +424,11 @@ def _consisting(lookup: _Lookup, unexplained: Unexplained, part: _Part, longest:
     # Findings explain no more of the stall than they do of all time of its owner.
     if stall and kind and 2 * (stall["ns"] - part.explained_ns) >= part.ns:
         facts.append(f"{kind.word}: {kind.meaning}")
-        if next_step is None and kind.doing != "the program's":
-            next_step = _NEXT_NETWORK if kind.doing == "the network's" else ""
+        # Of the network's doing may be what a host's timer does: whose time it is says what to look at.
+        if next_step is None and kind.doing == "TCP's":
+            next_step = ""
+        elif next_step is None and kind.doing == "the network's" and part.owner not in ("client", "server"):
+            next_step = _NEXT_NETWORK
     less = f"{format_ns(part.ns + part.explained_ns)} less {format_ns(part.explained_ns)} that findings explain"
     # The path's part of a wait is not what was long.
     details = [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from conchart.labels.printable import endpoint
 from conchart.labels.units import count_of, format_count, format_ns
 from conchart.report.rows import rows
-from conchart.store.sql import ASKING, SHAPE, STARTING
+from conchart.store.sql import ASKING, STARTING
 from conchart.store.tables import Tables
 
 IS_QUERY = f"""kind = 'store' AND {ASKING} AND NOT ({STARTING}) AND request_at IS NOT NULL
@@ -17,7 +17,7 @@ IS_QUERY = f"""kind = 'store' AND {ASKING} AND NOT ({STARTING}) AND request_at I
 neither statements nor keys were kept, nobody knows which questions are the same."""
 BY_SHAPE = f"""
     WITH queried AS (
-        SELECT server_ip, server_port, protocol, {SHAPE} AS shape, stream, number, request_frame, wait_ns, status
+        SELECT server_ip, server_port, protocol, shape, stream, number, request_frame, wait_ns, status
         FROM exchanges JOIN connections USING (stream) WHERE {IS_QUERY}),
     fronts AS (
         SELECT server_ip, server_port, protocol, shape, count(DISTINCT (front_stream, front_exchange)) AS fronts,
@@ -39,7 +39,7 @@ BY_SHAPE = f"""
     FROM shapes LEFT JOIN fronts USING (server_ip, server_port, protocol, shape)
 """
 """SQL: a row for each server and shape, with its ``place``; the columns of :class:`Query`."""
-ALL = "SELECT method, coalesce(shape, target), count(*), sum(wait_ns) FROM exchanges GROUP BY ALL ORDER BY 4 DESC"
+ALL = "SELECT shape, count(*), sum(wait_ns) FROM exchanges WHERE shape IS NOT NULL GROUP BY ALL ORDER BY 3 DESC"
 """SQL for users, which gives nearly as much of all shapes."""
 
 

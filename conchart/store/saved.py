@@ -134,9 +134,10 @@ def _take_folder(connection: duckdb.DuckDBPyConnection, folder: Path, former: Fo
         if table.name in former.absent:
             continue
         files = literal(str(folder / former.names.get(table.name, table.name) / "*.parquet"))
-        gone = ", ".join(map(literal, former.gone.get(table.name, ())))
-        filled = (f"{sql} AS {name}" for name, sql in former.filled.get(table.name, {}).items())
-        columns = ", ".join([f"COLUMNS(name -> name NOT IN ({gone}))" if gone else "*", *filled])
+        filled = former.filled.get(table.name, {})
+        others = ", ".join(map(literal, (*former.gone.get(table.name, ()), *filled)))
+        made = (f"{sql} AS {name}" for name, sql in filled.items())
+        columns = ", ".join([f"COLUMNS(name -> name NOT IN ({others}))" if others else "*", *made])
         connection.execute(f"INSERT INTO {table.name} BY NAME SELECT {columns} FROM read_parquet({files})")
     connection.execute("USE memory")
 
@@ -241,9 +242,9 @@ def _check_columns(connection: duckdb.DuckDBPyConnection, table: Table, former: 
     stored = {name: (kind, computed) for name, kind, computed in connection.execute(_COLUMNS, [stored_name]).fetchall()}
     if not stored:
         raise _Foreign(f"it has no table {stored_name}")
-    for name in former.gone.get(table.name, ()):
-        stored.pop(name, None)
     filled = former.filled.get(table.name, {})
+    for name in (*former.gone.get(table.name, ()), *filled):
+        stored.pop(name, None)
     for name, expected in ((name, kind) for name, kind in table.types.items() if name not in filled):
         kind, computed = stored.pop(name, (None, False))
         if kind is None:

@@ -103,7 +103,8 @@ class Former:
     gone: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By the present name of a table, the columns that nobody needs any more."""
     filled: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By the present name of a table, the columns that it lacked, and the SQL that makes them of its others."""
+    """By the present name of a table, the columns that it lacked or that meant something else, and the SQL that makes
+    them."""
     absent: tuple[str, ...] = ()
     """The tables that there were none of: they are empty."""
 
@@ -131,6 +132,10 @@ FORMER = {
                 "store": _of_protocol("store"),
                 # Of protocols other than HTTP, the names of statuses stay numbers.
                 "status_text": "status::VARCHAR",
+                # Keys of caches have their values still.
+                "shape": f"""CASE WHEN {_of_protocol("store")} IS NOT NULL THEN coalesce(
+                    nullif(concat_ws(': ', CASE WHEN method NOT IN ('Query', 'Execute') THEN method END,
+                    coalesce(shape, target)), ''), method, 'unknown') END""",
             },
             "lost_packets": {"reported_frame": "told_frame", "reported_at": "told_at"},
         },

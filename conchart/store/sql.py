@@ -89,17 +89,8 @@ PRODUCTS = {row["name"]: row["product"] for row in PROTOCOLS if row["product"]}
 STARTING = _any_of({row["name"]: row["opens_session"] for row in PROTOCOLS})
 """Condition on ``exchanges``: it opens a session with a store (encryption, authentication, which database), as long as
 nothing else came before it."""
-STATED = "coalesce(shape, target)"
-"""Of ``exchanges``: the same for what differs in the values of a statement alone, also where these are kept."""
-SHAPE = f"""coalesce(nullif(CASE WHEN store = 'cache'
-        THEN concat_ws(' ', method, regexp_replace(target, '[0-9A-Za-z]*[0-9][0-9A-Za-z-]*', '?', 'g'))
-    WHEN store = 'document' THEN concat_ws(' ', method, target)
-    ELSE concat_ws(': ', if(target IS NOT NULL AND method IN ('Query', 'Execute'), NULL, method), {STATED}) END,
-    ''), 'unknown')"""
-"""Of the ``exchanges`` of a store: queries of one shape differ in values alone. The core replaces the literals of SQL;
-words with a digit, in keys of Redis and memcached, are replaced here. MongoDB's commands are told with names of fields.
-What does not run a statement (``Parse``,
-``Prepare``) has the command before it; where the statement is not known, the command stands alone."""
+STATED = "if(store = 'sql', shape, target)"
+"""Of ``exchanges``: what is asked, without the values of a statement."""
 GRPC_STATUS = "(protocol = 'grpc' AND status < 100)"
 """Condition on ``exchanges``: the status is gRPC's, and that of HTTP was 200."""
 GRPC_FAILED = "(protocol = 'grpc' AND status IN (2, 4, 12, 13, 14, 15))"

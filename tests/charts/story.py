@@ -220,6 +220,7 @@ class Story:
                 "protocol": "http/1.0",
                 "kind": spoken["kind"],
                 "store": spoken["store"],
+                "shape": (facts.get("target") or facts.get("method", "GET")) if spoken["store"] else None,
                 "method": "GET",
                 "host": "www.example.com",
                 "target": f"/page/{number}.html",

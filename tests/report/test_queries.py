@@ -9,7 +9,6 @@ from conchart.outputs.terminal.queries import brief_queries, query_lines
 from conchart.report import queries as module
 from conchart.report.queries import Query, queries, stores
 from conchart.report.report import Report
-from conchart.store.sql import SHAPE
 from tests.charts.story import MS, Story
 from tests.conftest import ROOT, TellTrace
 
@@ -150,7 +149,7 @@ def test_of_many_shapes_the_rest_is_counted(trace_of: TellTrace) -> None:
     assert lines[0] == "10.0.0.2:5432  postgresql: 8 queries of 8 shapes, 36.0 ms in all"
     assert lines[1] == "  SELECT c0"
     assert lines[-3] == "  and 3 more shapes"
-    assert lines[-2].startswith('all shapes: conchart query CAPTURE "SELECT method, coalesce(shape, target)')
+    assert lines[-2].startswith('all shapes: conchart query CAPTURE "SELECT shape, count(*)')
     brief = [str(line) for line in brief_queries(Report(trace), 100, 3)]
     assert brief[0] == "1 time, 8.00 ms: SELECT c0"
     assert brief[2] == "and 6 more shapes: add -v"
@@ -170,22 +169,4 @@ def test_lines_fit_and_hostile_text_is_harmless(trace_of: TellTrace) -> None:
 
 
 def test_the_sql_for_all_shapes_runs(repeated: Trace) -> None:
-    assert repeated.fetch(module.ALL)[0][:3] == ("Query", queries(repeated)[0].shape, 72)
-
-
-@pytest.mark.parametrize(
-    ("values", "shape"),
-    [
-        ("'cache', 'GET', 'user:42:name'", "GET user:?:name"),
-        ("'cache', 'PING', NULL", "PING"),
-        ("'cache', 'get', 'product:17'", "get product:?"),
-        ("'document', 'find', 'shop.items {sku}'", "find shop.items {sku}"),
-        ("'sql', 'Execute', 'SELECT ?'", "SELECT ?"),
-        ("'sql', 'Execute', NULL", "Execute"),
-        ("'sql', 'Prepare', 'SELECT ?'", "Prepare: SELECT ?"),
-        ("'sql', NULL, NULL", "unknown"),
-    ],
-)
-def test_shape_of_an_exchange(repeated: Trace, values: str, shape: str) -> None:
-    relation = f"(VALUES ({values}, NULL::VARCHAR)) exchange(store, method, target, shape)"
-    assert repeated.fetch(f"SELECT {SHAPE} FROM {relation}") == [(shape,)]
+    assert repeated.fetch(module.ALL)[0][:2] == (queries(repeated)[0].shape, 72)

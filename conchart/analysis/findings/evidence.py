@@ -21,7 +21,6 @@ from conchart.store.sql import (
     ONE_SIDED,
     OPENING,
     STARTING,
-    STATED,
     with_values,
 )
 from conchart.store.steps import Step, Steps
@@ -227,13 +226,13 @@ _REQUESTS_ASKING = """
 # speak unasked, an answer is none; without keys HTTP/2 says too little of which answer is whose. A command that a store
 # answers when something happens (BLPOP) has no wait, but those behind it on the connection have to wait for its answer.
 # Of a database, the usual time is that of a statement's shape.
-_ANSWERS = f"""
+_ANSWERS = """
     CREATE OR REPLACE TEMP TABLE answers AS
     WITH answered AS (
         SELECT stream, number AS exchange, server_ip, server_port, hop, protocol, kind, coalesce(rtt_ns, 0) AS rtt_ns,
             request_at, request_done_at, response_at, response_done_at, request_frame,
             coalesce(method || coalesce(' ' || target, ''), 'it cannot be read') AS target,
-            CASE WHEN store = 'sql' THEN concat_ws(' ', method, {STATED}) END AS statement,
+            if(store = 'sql', shape, NULL) AS statement,
             greatest(request_done_at, max(response_done_at) OVER (
                 PARTITION BY stream ORDER BY response_at, number
                 ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS start_at,
@@ -254,10 +253,8 @@ _ANSWERS = f"""
     WINDOW alike AS (PARTITION BY server_ip, server_port, statement)
 """
 
-# Statements of one shape differ in values alone; keys of Redis and memcached, in words that have a digit. Commands of
-# MongoDB are told with the names of fields. What opens a connection comes before all else on it. A burst is what one
-# front caused, where links are sure, else what follows each other at once on a connection. A command that awaits
-# an event does not wait for the store.
+# What opens a connection comes before all else on it. A burst is what one front caused, where links are sure, else what
+# follows each other at once on a connection. A command that awaits an event does not wait for the store.
 _QUERIES = f"""
     CREATE OR REPLACE TEMP TABLE queries AS
     WITH fronts AS (
@@ -266,11 +263,7 @@ _QUERIES = f"""
         FROM links WHERE confidence >= $link_sure AND front_exchange IS NOT NULL
         GROUP BY ALL HAVING count(*) = 1),
     statements AS (
-        SELECT stream, number AS exchange, client_ip, server_ip, server_port, protocol, store, method, CASE
-                WHEN store = 'cache'
-                THEN regexp_replace(target, '[0-9A-Za-z]*[0-9][0-9A-Za-z-]*', '?', 'g')
-                WHEN store = 'document' THEN concat_ws(' ', method, target)
-                ELSE {STATED} END AS shape,
+        SELECT stream, number AS exchange, client_ip, server_ip, server_port, protocol, store, method, target, shape,
             request_at, request_done_at, response_at, coalesce(response_done_at, response_at) AS done_at,
             response_bytes, request_frame, rtt_ns, wait_ns, front_stream, front_exchange,
             bool_and({STARTING}) OVER so_far AS opening,
@@ -314,10 +307,11 @@ _SESSIONS = f"""
 _FLOORS = """
     CREATE OR REPLACE TEMP TABLE floors AS
     WITH timed AS (
-        SELECT server_ip, server_port, stream, exchange, concat_ws(' ', method, shape) AS shape,
+        SELECT server_ip, server_port, stream, exchange, shape,
             greatest(wait_ns - coalesce(rtt_ns, 0), 0) AS ns,
-            CASE WHEN store = 'sql' THEN regexp_matches(concat_ws(' ', method, shape),
-                    '^(Ping|Init DB|Reset|\\w+ (BEGIN|START TRANSACTION|ROLLBACK|SET|SHOW|USE)\\b|\\w+ SELECT \\?$)',
+            CASE WHEN store = 'sql' THEN regexp_matches(
+                    shape,
+                    '^(Ping|Init DB|Reset|(\\w+: )?((BEGIN|START TRANSACTION|ROLLBACK|SET|SHOW|USE)\\b|SELECT \\?$))',
                     'i')
                 WHEN protocol = 'mongodb' THEN method IN ('ping', 'buildInfo', 'getParameter')
                 ELSE method NOT IN (

@@ -11,7 +11,7 @@ use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 
-use crate::exchange::{ContentMessage, DnsOver, Ender, Exchange, Outcome, Provenance, Span, facts};
+use crate::exchange::{ContentMessage, DnsOver, Ender, Exchange, Outcome, Provenance, QueryShape, Span, facts};
 use crate::flow::Flow;
 use crate::packet::{Datagram, Endpoint, Flags, Local, Mac, OptionKinds, Segment, Seq, Station, Tunnel, traffic_class};
 use crate::phases::Phase;
@@ -327,7 +327,7 @@ pub fn exchange(stream: i32, exchange: &Exchange) -> ExchangeRow<'_> {
         method: exchange.method.as_deref(),
         host: exchange.host.as_deref(),
         target: exchange.target.as_deref(),
-        shape: exchange.shape.as_deref(),
+        shape: QueryShape::of(exchange),
         awaits: exchange.awaits(),
         dns_over: exchange.dns_over.map(DnsOver::name),
         dns_type: kind,

@@ -15,7 +15,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use crate::bytes::hex_digits;
 use crate::dictionary::WordBuilder;
-use crate::exchange::StatusText;
+use crate::exchange::{QueryShape, StatusText};
 use crate::packet::{Flags, Mac, OptionKinds};
 
 /// Values per batch: few enough that batches on their way cost little memory, enough to make the hand-over cheap. DuckDB
@@ -39,6 +39,7 @@ macro_rules! column {
     (value Kinds $a:lifetime) => { Option<OptionKinds> };
     (value Station $a:lifetime) => { Option<Mac> };
     (value Status $a:lifetime) => { Option<StatusText> };
+    (value Query $a:lifetime) => { Option<QueryShape<$a>> };
     (value Random $a:lifetime) => { Option<&$a [u8; 32]> };
     (builder Word) => { WordBuilder };
     (builder $kind:ident) => { Sparse<column!(dense $kind)> };
@@ -84,6 +85,7 @@ macro_rules! column {
     (put Station $builder:expr, $value:expr) => { append_text($builder, $value, mac) };
     (put Random $builder:expr, $value:expr) => { append_text($builder, $value, hex) };
     (put Status $builder:expr, $value:expr) => { append_text($builder, $value, |into, text| text.write(into)) };
+    (put Query $builder:expr, $value:expr) => { append_text($builder, $value, |into, shape| shape.write(into)) };
     (put Letters $builder:expr, $value:expr) => { append_text($builder, $value, letters) };
     (put Kinds $builder:expr, $value:expr) => { append_text($builder, $value, kinds) };
     (put $kind:ident $builder:expr, $value:expr) => { $builder.append_value($value) };
@@ -294,7 +296,7 @@ table! {
     Exchanges of ExchangeRow<'a> as "exchanges" {
         stream: Int32, number: Int32,
         request_at: Int64, request_done_at: Int64, response_at: Int64, response_done_at: Int64,
-        protocol: Text, kind: Word of KIND, store: Word of STORE, method: Text, host: Text, target: Text, shape: Text,
+        protocol: Text, kind: Word of KIND, store: Word of STORE, method: Text, host: Text, target: Text, shape: Query,
         status: Int32, status_text: Status,
         awaits: Word of AWAITS, dns_over: Word of DNS_OVER, dns_type: Text, dns_name: Text, dns_rcode: Int32,
         user_agent: Text, server_software: Text,

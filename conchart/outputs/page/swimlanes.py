@@ -33,7 +33,7 @@ from conchart.report.queries import ALL, BY_SHAPE, IS_QUERY
 from conchart.report.servers import groups
 from conchart.report.splits import STEPS
 from conchart.report.swimlanes import drawn_lanes, link_rows, phase_rows, stall_rows
-from conchart.store.sql import SHAPE, TURNS, UNFINISHED
+from conchart.store.sql import TURNS, UNFINISHED
 from conchart.store.tables import Tables
 
 MAX_EXCHANGES = 1_000_000
@@ -219,7 +219,7 @@ def _exchanges(*, names: bool, have_queries: bool, have_messages: bool) -> str:
     joined = f"""LEFT JOIN (
             SELECT stream, number, place::INTEGER AS query
             FROM (
-                SELECT stream, number, server_ip, server_port, protocol, {SHAPE} AS shape
+                SELECT stream, number, server_ip, server_port, protocol, shape
                 FROM exchanges JOIN connections USING (stream) WHERE {IS_QUERY})
             JOIN (SELECT server_ip, server_port, protocol, shape, place FROM query_shapes WHERE place < {MAX_QUERIES})
                 USING (server_ip, server_port, protocol, shape)) USING (stream, number)"""

@@ -67,7 +67,7 @@ pub use protocols::{PROTOCOLS, Protocol, StatusText, facts};
 pub use provenance::Provenance;
 pub use reader::Carrier;
 pub use sniffers::likely_sender;
-pub use statements::Statements;
+pub use statements::{QueryShape, Statements};
 
 use crate::stream::{BySide, Gap, Moment, Side};
 use statements::Statement;
