@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -135,25 +136,49 @@ IN_PLACES = tuple(case for case in sorted((ROOT / "captures" / "places").iterdir
 
 THOROUGH = (
     "agreement",
+    "analysis/test_changes.py",
     "benchmarks",
     "browser",
     "captures_are_real",
+    "charts/test_comparison.py",
+    "cli/test_diff.py",
+    "cli/test_formats.py",
     "cli/test_live.py",
+    "cli/test_replacing.py",
+    "cli/test_signals.py",
+    "cli/test_streams.py",
     "container",
     "cost",
+    "exports/test_comparison.py",
+    "exports/test_pcapng.py",
+    "exports/test_text.py",
     "hops/test_links.py",
+    "http3",
     "keyless",
     "keys/test_multiplexed.py",
+    "laws/test_prefixes.py",
+    "laws/test_segmentation.py",
     "lessons",
     "live",
+    "logs",
+    "reading/parts",
+    "reading/places/test_command_line.py",
+    "reading/places/test_handed_on.py",
+    "reading/places/test_inputs.py",
+    "reading/places/test_reported.py",
+    "reading/places/test_topologies.py",
     "round_trips",
+    "saved",
     "scripts",
     "site",
+    "spans",
+    "test_hostile.py",
+    "test_statements.py",
     "test_worksheets.py",
     "whatif",
 )
-"""Folders and modules with the marker ``thorough``: labs, programs that capture, browsers, comparisons with tshark.
-`tests/check` leaves them out, `tests/check --all` runs them."""
+"""Folders and modules with the marker ``thorough``: labs, programs that capture or are ended, browsers, comparisons
+with tshark, and features for whose tests alone it takes a minute. Only `tests/check --all` runs them."""
 QUICK = ("browser/test_page.py",)
 """What of these `tests/check` runs all the same."""
 
@@ -180,34 +205,53 @@ def _case(path: Path) -> str:
     return name_of(path.parent if path.is_file() else path)
 
 
+_FEW, _MANY = 2, 50
+"""Cases of a test function that `tests/check` runs, and `tests/check --all`; those of our captures are chosen below."""
+
+
 def quick_cases() -> set[str]:
     """Name the captures that `tests/check` reads: of each rule, the first with the fault.
 
-    Of the others, a twelfth: they are families with one parameter that varies, further captures of a rule, or what
+    Of the others, one in 24: they are families with one parameter that varies, further captures of a rule, or what
     a rule must not find.
     """
-    of_rules = {case for rule in load_rules() for case in rule.fault[:1]}
-    return {name for name in map(name_of, (*CASES, *IN_PLACES)) if name in of_rules or is_sample(name, 12)}
+    return {case for rule in load_rules() for case in rule.fault[:1]} | _some_cases(24)
+
+
+def _gate_cases() -> set[str]:
+    """Name those that `tests/check --all` reads: all with a fault, the first that is clean, and some of the others."""
+    rules = load_rules()
+    return {case for rule in rules for case in (*rule.fault, *rule.clean[:1])} | _some_cases(4) | quick_cases()
+
+
+def _some_cases(one_in: int) -> set[str]:
+    return {name for name in map(name_of, (*CASES, *IN_PLACES)) if is_sample(name, one_in)}
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that only `tests/check --all` runs; of captures that no rule names, it reads every second one."""
-    quick = quick_cases()
-    of_rules = {case for rule in load_rules() for case in (*rule.fault, *rule.clean)}
+    """Mark what only `tests/check --all` runs, and leave out what no gate does: ``pytest`` without a marker runs that.
+
+    Tests of our captures go by the captures that are read for them. Of other functions, the gates run few or many of
+    the cases: those whose names come first in an order that has nothing to do with them.
+    """
+    quick, gate = quick_cases(), _gate_cases()
     is_gate = config.option.markexpr == "thorough" and not config.getoption("--update-golden") and not ON_ALL
-    left_out = []
-    for item in items:
+    cases_so_far: Counter[str] = Counter()
+    left_out = set()
+    for item in sorted(items, key=lambda item: crc32(item.nodeid.encode())):
         place = item.path.relative_to(ROOT / "tests")
         parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
         is_thorough = {str(place), *map(str, place.parents)} & {*THOROUGH} and str(place) not in QUICK
         cases = {name_of(Path(str(parameters[name]))) for name in ("every_case", "every_place") if name in parameters}
-        if is_thorough or cases - quick:
+        function = item.nodeid.partition("[")[0]
+        cases_so_far[function] += not cases
+        if is_thorough or cases - quick or cases_so_far[function] > _FEW:
             item.add_marker(pytest.mark.thorough)
-        if is_gate and any(not is_sample(case, 2) for case in cases - quick - of_rules):
-            left_out.append(item)
+        if is_gate and (cases - gate or cases_so_far[function] > _MANY):
+            left_out.add(item)
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in {*left_out}]
+        config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -356,7 +356,7 @@ def test_a_need_that_is_wrong_is_told_with_its_line(needs: str, words: str, tmp_
 
 @pytest.mark.parametrize(
     "capture",
-    sorted({folder for rule in RULES for folder in rule.fault if ON_ALL or is_sample(folder, 5)}),
+    sorted({folder for rule in RULES for folder in rule.fault if ON_ALL or is_sample(folder, 12)}),
 )
 @pytest.mark.thorough
 def test_of_what_is_not_asked_nothing_would_be_found(capture: str, monkeypatch: pytest.MonkeyPatch) -> None:
