@@ -205,8 +205,10 @@ def _case(path: Path) -> str:
     return name_of(path.parent if path.is_file() else path)
 
 
-_FEW, _MANY = 2, 50
+_FEW, _MANY = 2, 8
 """Cases of a test function that `tests/check` runs, and `tests/check --all`; those of our captures are chosen below."""
+_WHOLE = ("agreement", "test_docs.py", "test_structure.py")
+"""Folders and modules of which `tests/check --all` runs all cases: what other programs say, and what documents do."""
 
 
 def quick_cases() -> set[str]:
@@ -241,13 +243,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in sorted(items, key=lambda item: crc32(item.nodeid.encode())):
         place = item.path.relative_to(ROOT / "tests")
         parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-        is_thorough = {str(place), *map(str, place.parents)} & {*THOROUGH} and str(place) not in QUICK
+        within = {str(place), *map(str, place.parents)}
+        is_thorough = within & {*THOROUGH} and str(place) not in QUICK
         cases = {name_of(Path(str(parameters[name]))) for name in ("every_case", "every_place") if name in parameters}
         function = item.nodeid.partition("[")[0]
         cases_so_far[function] += not cases
         if is_thorough or cases - quick or cases_so_far[function] > _FEW:
             item.add_marker(pytest.mark.thorough)
-        if is_gate and (cases - gate or cases_so_far[function] > _MANY):
+        if is_gate and (cases - gate or cases_so_far[function] > _MANY and not within & {*_WHOLE}):
             left_out.add(item)
     if left_out:
         config.hook.pytest_deselected(items=[*left_out])
