@@ -210,14 +210,17 @@ def described(
         phase: In which they wait.
         owner: Whose time that is.
         names: With names found in the capture.
-        facts: Columns of the connection, but for ``response_bytes``, ``splits`` and ``on_behalf``.
+        facts: Columns of the connection, but for ``response_bytes``, and rows of ``splits``, ``on_behalf`` and
+            ``phase_stalls``.
     """
-    size, splits, on_behalf = (facts.pop(name, None) for name in ("response_bytes", "splits", "on_behalf"))
+    size = facts.pop("response_bytes", None)
+    splits, on_behalf, stalls = (facts.pop(name, []) for name in ("splits", "on_behalf", "phase_stalls"))
     tables = tables_of(
         wait_owners=owned({(9, phase, owner): 90}),
         servers=[{"server_ip": "10.0.0.9", "server_port": 80, "names": ["shop.example"]}],
-        splits=splits or [],
-        on_behalf=on_behalf or [],
+        splits=splits,
+        on_behalf=on_behalf,
+        phase_stalls=stalls,
         connections=[connection(4, **facts)],
         phases=[
             {"stream": 4, "exchange": number, "kind": phase, "start_at": start, "end_at": end, "start_frame": frame}
@@ -256,6 +259,26 @@ def test_the_path_of_few_bytes_needs_no_bandwidth() -> None:
     few, many = (described(1, phase="transfer", owner="path", response_bytes=size) for size in (14_599, 14_600))
     assert (few.next_step, few.detail[:22]) == ("", "1 request; 14.6 kB; GE")
     assert "bandwidth" in many.next_step
+
+
+def test_what_to_look_at_is_that_of_whose_time_it_is() -> None:
+    """Also where the network made a host's timer run."""
+    hosts, paths = (
+        described(
+            1,
+            phase="transfer",
+            owner=owner,
+            response_bytes=20_000,
+            phase_stalls=[
+                {"stream": 4, "exchange": 0, "phase": "transfer", "owner": owner, "kind": "rto", "start_at": 10,
+                 "end_at": 90}
+            ],
+        )
+        for owner in ("server", "path")
+    )  # fmt: skip
+    assert "timer" in hosts.detail
+    assert hosts.next_step.startswith("look at the server")
+    assert paths.next_step.startswith("look for where packets are lost")
 
 
 def test_what_a_proxy_itself_took_is_told_with_how_many_requests_it_had_at_a_time() -> None:
