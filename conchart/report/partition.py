@@ -424,7 +424,7 @@ def _consisting(lookup: _Lookup, unexplained: Unexplained, part: _Part, longest:
     # Findings explain no more of the stall than they do of all time of its owner.
     if stall and kind and 2 * (stall["ns"] - part.explained_ns) >= part.ns:
         facts.append(f"{kind.word}: {kind.meaning}")
-        # Of the network's doing may be what a host's timer does: whose time it is says what to look at.
+        # A loss makes a host's timer run: that time is the host's, and so is the next step.
         if next_step is None and kind.doing == "TCP's":
             next_step = ""
         elif next_step is None and kind.doing == "the network's" and part.owner not in ("client", "server"):

@@ -133,9 +133,11 @@ FORMER = {
                 # Of protocols other than HTTP, the names of statuses stay numbers.
                 "status_text": "status::VARCHAR",
                 # Keys of caches have their values still.
-                "shape": f"""CASE WHEN {_of_protocol("store")} IS NOT NULL THEN coalesce(
-                    nullif(concat_ws(': ', CASE WHEN method NOT IN ('Query', 'Execute') THEN method END,
-                    coalesce(shape, target)), ''), method, 'unknown') END""",
+                "shape": f"""CASE {_of_protocol("store")}
+                    WHEN 'sql' THEN coalesce(nullif(concat_ws(': ', CASE WHEN method NOT IN ('Query', 'Execute')
+                        THEN method END, coalesce(shape, target)), ''), method, 'unknown')
+                    WHEN 'cache' THEN concat_ws(' ', method, target)
+                    WHEN 'document' THEN concat_ws(' ', method, target) END""",
             },
             "lost_packets": {"reported_frame": "told_frame", "reported_at": "told_at"},
         },
