@@ -7,6 +7,7 @@ from typing import TypedDict, final, type_check_only
 from typing_extensions import Self
 
 __all__ = [
+    "Attribution",
     "CaptureError",
     "Crossings",
     "annotate_captures",
@@ -21,7 +22,6 @@ __all__ = [
     "protocols",
     "read_capture",
     "read_log",
-    "share_waits",
     "spill_flows",
     "survey_pools",
 ]
@@ -180,6 +180,54 @@ def pair_lines(logged: object, seen: object, clock: tuple[int, int, int]) -> obj
     """
 
 @final
+class Attribution:
+    """What users waited, whose the time is, and what findings cost."""
+
+    def __new__(cls, connections: object, stretches: object, handed: object) -> Self:
+        """Take rows that speak Arrow, with the columns that ``analysis/waits.py`` selects.
+
+        Args:
+            connections: What is known of every connection.
+            stretches: What users waited, and what stalls explain of it.
+            handed: What proxies took of the waits of their clients' requests.
+        """
+
+    def owners(self) -> object:
+        """Give a batch with the rows of ``wait_owners``."""
+
+    def price(
+        self, delays: object, waited: object, exchanges: object
+    ) -> list[tuple[int, int, int, int, int | None, int | None, int | None, float | None, int, int]]:
+        """Tell what findings cost, and keep what users paid for each.
+
+        Args:
+            delays: Rows that speak Arrow: ``id`` of a finding, ``stream``, ``exchange``, ``start_at``, ``end_at``.
+            waited: The same: ``user_stream`` waits for a stretch of ``stream`` and ``exchange``.
+            exchanges: The same: ``stream``, ``number``, ``confidence``, ``response_done_at``.
+
+        Returns:
+            Of each finding: its ``id``; how many delays it has; their sum in nanoseconds; how many last until the last
+            packet; their median, if it is more than nothing, with the bounds of its interval; the mean confidence of
+            the requests that were delayed; what users waited for it; what they waited in vain.
+        """
+
+    def shared(self, order: list[int]) -> list[tuple[int, int]]:
+        """Tell how much of what each finding explains of users' waits is counted with another one.
+
+        Args:
+            order: The findings, as they count: where several lie over each other, the first one has the time.
+
+        Returns:
+            A finding and nanoseconds, of those that explain anything.
+        """
+
+    def explained(self, ids: list[int]) -> object:
+        """Give a batch with the rows of ``explained_waits``, of these findings."""
+
+    def paid(self, ids: list[int]) -> object:
+        """Give a batch: the stretches of users' connections that these findings explain; they may overlap."""
+
+@final
 class Crossings:
     """The packets of several places, and which are the same."""
 
@@ -317,18 +365,6 @@ def pack_columns(rows: object) -> tuple[int, list[tuple[str, int, bool, int, byt
         before; the value that they are counted from otherwise; the values' bytes, plane after plane from the lowest; a
         1 for each value that is known and a 0 for one that is not, or nothing where all are; the texts, where values
         are numbers of texts.
-    """
-
-def share_waits(pieces: object, order: list[int]) -> list[tuple[int, int]]:
-    """Tell how much of what each finding explains of users' waits is counted with another one.
-
-    Args:
-        pieces: Rows that speak Arrow, with the columns that ``analysis/findings.py`` selects; those of one finding
-            and one connection do not overlap.
-        order: The findings, as they count: where several lie over each other, the first one has the time.
-
-    Returns:
-        A finding and nanoseconds, of those that explain anything.
     """
 
 def spill_flows(

@@ -32,7 +32,7 @@ from conchart.analysis.sights import find_sights, first_sights
 from conchart.analysis.splits import split_waits
 from conchart.analysis.unjudged import tell_unjudged
 from conchart.analysis.vantage import locate
-from conchart.analysis.waits import charge_servers, count_waits, explain_phases, find_owners, time_servers
+from conchart.analysis.waits import UsersWaits, charge_servers, count_waits, explain_phases, find_owners, time_servers
 from conchart.reading.knowledge import Vantage
 from conchart.store.steps import Step
 from conchart.store.tables import Tables
@@ -81,6 +81,7 @@ def plan(
         spans: What programs wrote about the same time. Without any, the table ``spans`` stays empty.
         logs: Access logs were read beside the captures.
     """
+    waits = UsersWaits(tables, thresholds)
     logging = _Part(
         work=log_exchanges,
         reads=("connections", "handshakes", "exchanges", "links"),
@@ -120,7 +121,7 @@ def plan(
             writes=("exchanges.service_ns",),
         ),
         _Part(
-            work=partial(find_owners, thresholds=thresholds),
+            work=partial(find_owners, waits=waits),
             reads=(
                 *("captures", "connections", "exchanges", "phases", "handshakes", "phase_stalls", "races", "links"),
                 "on_behalf",
@@ -192,6 +193,7 @@ def plan(
             find,
             rules=tuple(rule for rule in rules if logs or not rule.needs.keys() & set(_OF_LOGS)),
             thresholds=thresholds,
+            waits=waits,
         ),
         reads=tuple(dict.fromkeys(everything)),
         writes=("findings", "explained_waits", "explained_places"),

@@ -11,9 +11,10 @@ waited for on behalf of others: a sum over ``WAITS``.
 
 from collections.abc import Iterable, Mapping
 
+from conchart._native import Attribution
 from conchart.labels.phases import PHASES
 from conchart.labels.stalls import DETAIL, OWNER
-from conchart.store.sql import IS_TURN, OF_USERS, SERVED, with_values
+from conchart.store.sql import ANSWERED, GOES_ON, IS_TURN, OF_USERS, SERVED, with_values
 from conchart.store.tables import Tables
 
 MOST_PAIRS = 10_000
@@ -150,116 +151,42 @@ _SERVE = f"""
         WHERE way_ns IS NOT NULL) AS measured
     WHERE exchanges.stream = measured.stream AND exchanges.number = measured.number
 """
-# What no stall explains of a phase: of a TLS handshake, what each end computes is its own; of a wait, what is not the
-# way is the server's, but for what a proxy took before and after it asked its backend. Where requests wait side by
-# side, a proxy has the same share of what was waited for each. Where a connection's beginning is not in the capture,
-# and acknowledgements came with the responses, nobody knows how much of a wait was the way.
-_PARTED = f"""
-    users AS (
-        SELECT stream, server_ip, server_port, {_WAY} AS way_ns,
-            rtt_server_ns >= $way_share * least_wait_ns AS is_most
-        FROM ({{connections}}) LEFT JOIN (
-            SELECT stream, min(wait_ns) AS least_wait_ns
-            FROM exchanges SEMI JOIN (FROM connections WHERE transport = 'tcp' AND syn_at IS NULL) USING (stream)
-            GROUP BY stream) USING (stream)
-        WHERE {SERVED}),
-    computed AS (
-        SELECT stream, sum(client_compute_ns) AS client_ns, sum(server_compute_ns) AS server_ns
-        FROM handshakes GROUP BY stream),
-    stalled AS (
-        SELECT stream, exchange, phase::VARCHAR AS phase, owner::VARCHAR AS owner, end_at - start_at AS ns
-        FROM phase_stalls WHERE phase IN {(*WAITED, "idle")} AND NOT {IS_TURN} AND {OF_USERS}),
-    handed AS (
-        SELECT stream, exchange, proxy_ns, wait_ns
-        FROM (
-            SELECT front_stream AS stream, front_exchange AS exchange, sum(proxy_in_ns + proxy_out_ns) AS proxy_ns
-            FROM links WHERE proxy_in_ns IS NOT NULL GROUP BY ALL)
-        JOIN (SELECT stream, number AS exchange, wait_ns FROM exchanges WHERE wait_ns > 0) USING (stream, exchange)),
-    rests AS (
-        SELECT stream, exchange, phase, sum(ns) AS ns, coalesce(sum(ns) FILTER (ns > 0), 0) AS whole_ns FROM (
-            SELECT stream, if(kind = 'wait', exchange, NULL) AS exchange, kind::VARCHAR AS phase,
-                end_at - start_at AS ns
-            FROM phases WHERE kind IN {WAITED} AND NOT {IS_TURN} AND {OF_USERS}
-            UNION ALL SELECT stream, if(phase = 'wait', exchange, NULL), phase, -ns FROM stalled WHERE phase <> 'idle')
-        GROUP BY ALL),
-    parted AS (
-        SELECT stream, exchange, phase, ns, server_ip, server_port,
-            CASE WHEN phase = 'wait' AND way_ns IS NOT NULL
-                THEN least(greatest(ns - way_ns, 0), coalesce(proxy_ns * whole_ns // wait_ns, 0))
-                ELSE 0 END AS of_proxy,
-            CASE WHEN phase = 'tls' THEN least(ns, coalesce(client_ns, 0)) ELSE 0 END AS of_client,
-            CASE phase WHEN 'tls' THEN least(ns - of_client, coalesce(server_ns, 0))
-                WHEN 'wait' THEN greatest(ns - coalesce(way_ns, ns), 0) - of_proxy ELSE 0 END AS of_server,
-            CASE phase WHEN 'tls' THEN client_ns + server_ns IS NOT NULL WHEN 'wait'
-                THEN way_ns IS NOT NULL AND is_most IS NOT TRUE ELSE true END AS is_measured
-        FROM rests JOIN users USING (stream) LEFT JOIN computed USING (stream)
-        LEFT JOIN handed USING (stream, exchange))
+# Where a connection's beginning is not in the capture, and acknowledgements came with the responses, nobody knows how
+# much of a wait was the way.
+_CONNECTIONS = f"""
+    SELECT stream, server_ip, server_port, {SERVED} AS is_served, {ANSWERED} AS is_answered,
+        ({_WAY})::BIGINT AS way_ns, rtt_server_ns >= $way_share * least_wait_ns AS is_most, client_ns, server_ns,
+        if({GOES_ON}, closed_at, NULL) AS goes_on_until
+    FROM connections LEFT JOIN (
+        SELECT stream, min(wait_ns) AS least_wait_ns
+        FROM exchanges SEMI JOIN (FROM connections WHERE transport = 'tcp' AND syn_at IS NULL) USING (stream)
+        GROUP BY stream) USING (stream)
+    LEFT JOIN (
+        SELECT stream, sum(client_compute_ns)::BIGINT AS client_ns, sum(server_compute_ns)::BIGINT AS server_ns
+        FROM handshakes GROUP BY stream) USING (stream)
 """
-_OWN = f"""
-    INSERT INTO wait_owners BY NAME
-    WITH {_PARTED.format(connections="FROM connections")},
-    owned AS (
-        SELECT server_ip, server_port, phase, 'client' AS owner, of_client AS ns FROM parted
-        UNION ALL SELECT server_ip, server_port, phase, 'server', of_server FROM parted
-        UNION ALL SELECT server_ip, server_port, phase, 'proxy', of_proxy FROM parted
-        UNION ALL SELECT server_ip, server_port, phase, if(is_measured, 'path', 'unknown'),
-            ns - of_client - of_server - of_proxy FROM parted
-        UNION ALL SELECT server_ip, server_port, phase, owner, ns FROM stalled JOIN users USING (stream))
-    SELECT server_ip, server_port, phase, owner, sum(ns)::BIGINT AS waited_ns
-    FROM owned GROUP BY ALL HAVING sum(ns) > 0
-"""
-# Phases of a connection do not overlap, nor do its stalls; what was waited for findings may: a walk in the order of
-# time tells what some finding was paid for, in which phase and stall. What no stall explains of it belongs to its
-# owners in the shares that they have of the whole: rounded sums of these shares make the parts add up.
-_EXPLAINED = f"""
-    INSERT INTO explained_waits BY NAME
-    WITH {_PARTED.format(connections="FROM connections SEMI JOIN paid ON stream = paid.user_stream")},
-    events AS (
-        SELECT stream, unnest([start_at, end_at]) AS instant,
-            unnest([{{'phase': phase, 'exchange': exchange}}, {{'phase': '', 'exchange': NULL}}]) AS lying_over,
-            NULL AS owner, 0 AS paying, unnest([2, 1]) AS place
-        FROM {USERS_WAITS} SEMI JOIN (FROM users) USING (stream)
+_STRETCHES = f"""
+    SELECT stream, exchange, phase, owner, start_at, end_at
+    FROM (
+        SELECT stream, exchange, kind AS phase, NULL AS owner, start_at, end_at
+        FROM phases WHERE kind IN {WAITED} AND end_at > start_at
         UNION ALL
-        SELECT stream, unnest([start_at, end_at]), NULL, unnest([owner::VARCHAR, '']), 0, unnest([2, 1])
-        FROM phase_stalls SEMI JOIN (FROM users) USING (stream)
-        WHERE phase IN {(*WAITED, "idle")} AND end_at > start_at AND NOT {IS_TURN} AND {OF_USERS}
-        UNION ALL
-        SELECT user_stream, unnest([start_at, end_at]), NULL, NULL, unnest([1, -1]), 0
-        FROM paid WHERE list_contains($ids, id)),
-    walked AS (
-        SELECT stream, last_value(lying_over IGNORE NULLS) OVER so_far AS lying_over,
-            last_value(owner IGNORE NULLS) OVER so_far AS owner,
-            sum(paying) OVER so_far > 0 AS is_paid, lead(instant) OVER so_far - instant AS ns
-        FROM events
-        WINDOW so_far AS (PARTITION BY stream ORDER BY instant, place ROWS UNBOUNDED PRECEDING)),
-    paid_for AS (
-        SELECT stream, lying_over.phase AS phase, if(phase = 'wait', lying_over.exchange, NULL) AS exchange,
-            nullif(owner, '') AS owner, sum(ns) AS paid_ns
-        FROM walked WHERE is_paid AND lying_over.phase <> '' AND ns > 0 GROUP BY ALL),
-    shared AS (
-        SELECT server_ip, server_port, parted.phase, is_measured,
-            [paid_ns * until // whole FOR until IN [of_client, of_client + of_server,
-                of_client + of_server + of_proxy, whole]] AS until_ns
-        FROM (SELECT *, greatest(ns, 1)::HUGEINT AS whole FROM parted) AS parted
-        JOIN (FROM paid_for WHERE owner IS NULL) AS rest ON rest.stream = parted.stream
-            AND rest.phase = parted.phase AND rest.exchange IS NOT DISTINCT FROM parted.exchange),
-    owned AS (
-        SELECT server_ip, server_port, phase, 'client' AS owner, until_ns[1] AS ns FROM shared
-        UNION ALL SELECT server_ip, server_port, phase, 'server', until_ns[2] - until_ns[1] FROM shared
-        UNION ALL SELECT server_ip, server_port, phase, 'proxy', until_ns[3] - until_ns[2] FROM shared
-        UNION ALL SELECT server_ip, server_port, phase, if(is_measured, 'path', 'unknown'), until_ns[4] - until_ns[3]
-        FROM shared
-        UNION ALL SELECT server_ip, server_port, phase, owner, paid_ns FROM paid_for JOIN users USING (stream)
-        WHERE owner IS NOT NULL)
-    SELECT server_ip, server_port, phase, owner, sum(ns)::BIGINT AS explained_ns
-    FROM owned GROUP BY ALL HAVING sum(ns) > 0
+        SELECT stream, exchange, phase, owner, start_at, end_at FROM phase_stalls WHERE phase IN {(*WAITED, "idle")})
+    WHERE NOT {IS_TURN} AND {OF_USERS}
 """
-# The same of where the time was spent. What findings were paid for up to an instant is a running sum.
+"""The rows of ``USERS_WAITS``, and what stalls explain of them."""
+_HANDED = """
+    SELECT stream, exchange, proxy_ns::BIGINT AS proxy_ns, wait_ns
+    FROM (
+        SELECT front_stream AS stream, front_exchange AS exchange, sum(proxy_in_ns + proxy_out_ns) AS proxy_ns
+        FROM links WHERE proxy_in_ns IS NOT NULL GROUP BY ALL)
+    JOIN (SELECT stream, number AS exchange, wait_ns FROM exchanges WHERE wait_ns > 0) USING (stream, exchange)
+"""
+# Where the time was spent that findings explain. What was paid for them up to an instant is a running sum.
 EXPLAINED_PLACES = """
     INSERT INTO explained_places BY NAME
     WITH edges AS (
-        SELECT user_stream AS stream, unnest([start_at, end_at]) AS instant, unnest([1, -1]) AS paying
-        FROM paid WHERE list_contains($ids, id)),
+        SELECT stream, unnest([start_at, end_at]) AS instant, unnest([1, -1]) AS paying FROM paid),
     walked AS (
         SELECT stream, instant AS start_at, sum(paying) OVER so_far > 0 AS is_paid, lead(instant) OVER so_far AS end_at
         FROM edges WINDOW so_far AS (PARTITION BY stream ORDER BY instant, paying DESC ROWS UNBOUNDED PRECEDING)),
@@ -301,24 +228,42 @@ def time_servers(tables: Tables) -> None:
     tables.execute(_SERVE)
 
 
-def find_owners(tables: Tables, *, thresholds: Mapping[str, float]) -> None:
-    """Fill ``wait_owners``, whose rows add up to what users waited in each phase at a server.
+class UsersWaits:
+    """What users waited, as the core has it: read when somebody first asks."""
 
-    Args:
-        tables: Of the trace.
-        thresholds: From where on an acknowledgement tells no round trip.
-    """
-    tables.execute(with_values(_OWN, thresholds))
+    def __init__(self, tables: Tables, thresholds: Mapping[str, float]) -> None:
+        """Take tables, and from where on an acknowledgement tells no round trip."""
+        self._tables = tables
+        self._thresholds = thresholds
+        self._read: Attribution | None = None
+
+    def read(self) -> Attribution:
+        """Give it."""
+        if self._read is None:
+            queries = (with_values(_CONNECTIONS, self._thresholds), _STRETCHES, _HANDED)
+            self._read = Attribution(*map(self._tables.sql, queries))
+        return self._read
+
+    def forget(self) -> None:
+        """Free its memory."""
+        self._read = None
 
 
-def explain_waits(tables: Tables, ids: Iterable[int], thresholds: Mapping[str, float]) -> None:
+def find_owners(tables: Tables, *, waits: UsersWaits) -> None:
+    """Fill ``wait_owners``, whose rows add up to what users waited in each phase at a server."""
+    tables.add_batch("wait_owners", waits.read().owners())
+
+
+def explain_waits(tables: Tables, attribution: Attribution, ids: Iterable[int]) -> None:
     """Fill ``explained_waits`` and ``explained_places``: what users waited for some finding.
 
     Args:
-        tables: Of the trace; ``paid`` has what users waited for which finding.
+        tables: Of the trace.
+        attribution: What users waited, with what they paid for findings.
         ids: Of the findings that stand for themselves.
-        thresholds: As for :func:`find_owners`.
     """
-    tables.execute(with_values(_EXPLAINED, thresholds), {"ids": [*ids]})
+    chosen = [*ids]
+    tables.add_batch("explained_waits", attribution.explained(chosen))
     if tables.have_places:
-        tables.execute(EXPLAINED_PLACES, {"ids": [*ids]})
+        tables.lend_batch("paid", attribution.paid(chosen))
+        tables.execute(EXPLAINED_PLACES)

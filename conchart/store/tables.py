@@ -69,7 +69,8 @@ class Tables:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Take over a database that has the tables of ``schema``, or will have them after ``create``."""
         self._database = connection
-        self._is_trial = False
+        self.is_trial = False
+        """What is done now will be undone: rows are those of a capture that still grows."""
         self._is_small = True
         self._steps = Steps()
         self.commands = NONE
@@ -96,10 +97,10 @@ class Tables:
         which the core wants besides.
         """
         self._take_batches()
-        if not self._is_trial:
+        if not self.is_trial:
             self.execute("BEGIN")
         yield
-        if not self._is_trial:
+        if not self.is_trial:
             self.execute("COMMIT")
         self._answer_queries()
 
@@ -110,7 +111,7 @@ class Tables:
         Whatever the block does to the tables is undone at its end.
         """
         self.execute("COMMIT; BEGIN")
-        self._is_trial = True
+        self.is_trial = True
         try:
             for table, batch in rest:
                 self.insert(table, batch)
@@ -121,7 +122,7 @@ class Tables:
             self.execute("ROLLBACK")
             self._take_batches()
             self.execute("BEGIN")
-            self._is_trial = False
+            self.is_trial = False
 
     def _take_batches(self) -> None:
         self.execute("SET threads = 1; SET python_enable_replacements = true")
@@ -184,13 +185,20 @@ class Tables:
         query, document = _rows_query(types, rows)
         self._database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS {query}", [document])
 
+    def add_batch(self, table: str, batch: object) -> None:
+        """Add the rows of a batch of the native core, whose columns have the names of the table's."""
+        self._execute_with(batch, f"INSERT INTO {table} BY NAME FROM batch")
+
     def lend_batch(self, table: str, batch: object) -> None:
         """Make a temporary table of a batch of the native core."""
-        self.execute("SET python_enable_replacements = true")
+        self._execute_with(batch, f"CREATE OR REPLACE TEMP TABLE {table} AS FROM batch")
+
+    def _execute_with(self, batch: object, statement: str) -> None:  # noqa: ARG002  # the statement names the variable
+        self._database.execute("SET python_enable_replacements = true")
         try:
-            self._database.execute(f"CREATE OR REPLACE TEMP TABLE {table} AS FROM batch")
+            self._database.execute(statement)
         finally:
-            self.execute("SET python_enable_replacements = false")
+            self._database.execute("SET python_enable_replacements = false")
 
     @contextmanager
     def lent(self, table: str, types: Mapping[str, str], rows: Iterable[tuple[object, ...]]) -> Iterator[None]:

@@ -3,11 +3,11 @@
 In: every other table. Out: the table ``findings``, worst first, ``explained_waits`` and ``explained_places``.
 
 A rule gives for each server or client the delays that it explains, as stretches of a connection. What these cost users
-is worked out here, for all rules in the same way: the part of each delay during which a user's wait ran through it,
-where several together count once. It is measured on a clock that runs while users wait (``analysis/waits.py``) on the
-user's connection, so that costs add up to no more than what users waited. A finding whose delays are mostly those of
-another one that its rule names is a consequence of that; what two findings share otherwise is counted with one of them:
-with what made an opening needless before what made it long, else with the worse one.
+is worked out by the core, for all rules in the same way: the part of each delay during which a user's wait ran through
+it, where several together count once. It is measured on a clock that runs while users wait (``analysis/waits.py``) on
+the user's connection, so that costs add up to no more than what users waited. A finding whose delays are mostly those
+of another one that its rule names is a consequence of that; what two findings share otherwise is counted with one of
+them: with what made an opening needless before what made it long, else with the worse one.
 """
 
 import json
@@ -19,15 +19,14 @@ from typing import Any
 
 import duckdb
 
-from conchart._native import share_waits
 from conchart.analysis.findings.evidence import EVIDENCE, FORGET_EVIDENCE, MADE_OF, evidence
 from conchart.analysis.findings.rule import Fix, Rule
-from conchart.analysis.waits import USERS_WAITS, explain_waits
+from conchart.analysis.waits import UsersWaits, explain_waits
 from conchart.errors import UsageError
 from conchart.labels.filling import change_line, fill
 from conchart.labels.printable import endpoint
 from conchart.store.schema import SEVERITIES, TABLE_BY_NAME
-from conchart.store.sql import ANSWERED, GOES_ON, PRODUCTS, SERVED, SURE, USERS_WAITED, literal, with_values
+from conchart.store.sql import PRODUCTS, SURE, USERS_WAITED, literal, with_values
 from conchart.store.steps import Steps
 from conchart.store.tables import Tables
 
@@ -44,82 +43,26 @@ _FOUND = f"""
         rule VARCHAR, server_ip VARCHAR, server_port INTEGER, client_ip VARCHAR, delays {_DELAYS}, frames BIGINT[],
         confidence DOUBLE, side VARCHAR, facts VARCHAR)
 """
-# Before and after it are one line each: `_explained` counts on it.
-_ASK = """INSERT INTO found BY NAME SELECT {rule} AS rule, * REPLACE (to_json(facts) AS facts) FROM (
+# Before a rule is one line, and after it: `_explained` counts on it.
+_INSERT = "INSERT INTO found BY NAME "
+_OF_RULE = """SELECT {rule} AS rule, * REPLACE (to_json(facts) AS facts) FROM (
 {sql}
-)"""
+)
+"""
 
-# A user's clock runs while somebody waits on the connection (``waited_ns`` of it so far), and stands still in between:
-# `from_ns` and `until_ns` are times on it. What a delay was paid for with is the time that passed on this clock.
-_PRICE = f"""
-    CREATE OR REPLACE TEMP TABLE numbered AS SELECT row_number() OVER ()::INTEGER AS id, * FROM found;
+_DELAYED = """
     CREATE OR REPLACE TEMP TABLE delays AS
     SELECT id, rule, delay.stream, delay.exchange, delay.start_at, delay.end_at
-    FROM (SELECT id, rule, unnest(delays) AS delay FROM numbered);
-    CREATE OR REPLACE TEMP TABLE paid AS
-    WITH pieces AS (
-        SELECT id, user_stream, greatest(delays.start_at, waited.start_at) AS start_at,
-            least(delays.end_at, waited.end_at) AS end_at
-        FROM delays JOIN waited USING (stream, exchange)
-        WHERE delays.start_at < waited.end_at AND waited.start_at < delays.end_at),
-    parted AS (
-        SELECT *, sum(apart) OVER (PARTITION BY id, user_stream ORDER BY start_at, end_at) AS part
-        FROM (
-            SELECT *, (start_at > coalesce(max(end_at) OVER (
-                PARTITION BY id, user_stream ORDER BY start_at, end_at
-                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1))::INTEGER AS apart
-            FROM pieces)),
-    merged AS (
-        SELECT id, user_stream, min(start_at) AS start_at, max(end_at) AS end_at
-        FROM parted GROUP BY id, user_stream, part),
-    clocks AS (
-        SELECT stream AS user_stream, start_at AS runs_at, end_at AS stops_at,
-            coalesce(sum(end_at - start_at) OVER (
-                PARTITION BY stream ORDER BY start_at
-                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)::BIGINT AS ran_ns
-        FROM {USERS_WAITS} SEMI JOIN (SELECT user_stream AS stream FROM merged) USING (stream)
-        SEMI JOIN (SELECT stream FROM connections WHERE {SERVED}) USING (stream))
-    SELECT id, merged.user_stream, start_at, end_at, if({ANSWERED}, 0, end_at - start_at) AS vain_ns,
-        coalesce(first.ran_ns + least(start_at, first.stops_at) - first.runs_at, 0) AS from_ns,
-        coalesce(last.ran_ns + least(end_at, last.stops_at) - last.runs_at, 0) AS until_ns
-    FROM merged JOIN (SELECT stream, state FROM connections) ON stream = merged.user_stream
-    ASOF LEFT JOIN clocks first ON merged.user_stream = first.user_stream AND start_at >= first.runs_at
-    ASOF LEFT JOIN clocks last ON merged.user_stream = last.user_stream AND end_at >= last.runs_at;
+    FROM (SELECT rowid::INTEGER AS id, rule, unnest(delays) AS delay FROM found)
 """
-
-_PRICED = f"""
-    SELECT numbered.* EXCLUDE (delays) REPLACE (coalesce(frames[:{_MOST_FRAMES}], []) AS frames), guessed,
-        coalesce(count, 0) AS count, coalesce(cost_ns, 0) AS cost_ns,
-        coalesce(critical_ns, 0) AS critical_ns, coalesce(vain_ns, 0) AS vain_ns, each_ns, low_ns, high_ns,
-        coalesce(unfinished, 0) AS unfinished
-    FROM numbered
-    LEFT JOIN (
-        SELECT id, count(*) AS count, sum(end_at - start_at)::BIGINT AS cost_ns,
-            count(*) FILTER (end_at > start_at AND end_at >= closed_at) AS unfinished
-        FROM delays LEFT JOIN (
-            SELECT stream, closed_at FROM connections WHERE {GOES_ON} AND NOT EXISTS (
-                FROM exchanges WHERE exchanges.stream = connections.stream AND response_done_at = closed_at))
-            USING (stream)
-        GROUP BY id) USING (id)
-    LEFT JOIN (
-        SELECT id, (sorted[(n + 1) // 2] + sorted[n // 2 + 1]) // 2 AS each_ns,
-            CASE WHEN n >= {_LEAST_RANKED}
-                THEN sorted[greatest(1, floor((n - {_Z_95} * sqrt(n)) / 2))::BIGINT] END AS low_ns,
-            CASE WHEN n >= {_LEAST_RANKED}
-                THEN sorted[least(n, ceil(1 + (n + {_Z_95} * sqrt(n)) / 2))::BIGINT] END AS high_ns
-        FROM (
-            SELECT id, list_sort(list(end_at - start_at)) AS sorted, count(*) AS n
-            FROM delays GROUP BY id)
-        WHERE each_ns > 0) USING (id)
-    LEFT JOIN (
-        SELECT id, avg(exchanges.confidence) AS guessed
-        FROM delays JOIN exchanges ON exchanges.stream = delays.stream AND number = delays.exchange
-        GROUP BY id) USING (id)
-    LEFT JOIN (
-        SELECT id, sum(until_ns - from_ns)::BIGINT AS critical_ns, sum(vain_ns)::BIGINT AS vain_ns
-        FROM paid GROUP BY id) USING (id)
+_DELAYS = "SELECT id, stream, exchange, start_at, end_at FROM delays"
+_WAITED = "SELECT user_stream, stream, exchange, start_at, end_at FROM waited"
+_EXCHANGES = "SELECT stream, number, confidence, response_done_at FROM exchanges"
+_ROWS = f"""
+    SELECT rowid::INTEGER AS id, * EXCLUDE (delays) REPLACE (coalesce(frames[:{_MOST_FRAMES}], []) AS frames) FROM found
 """
-"""The interval is the median's, by ranks: it needs no distribution (Conover, Practical Nonparametric Statistics)."""
+_PRICE = ("count", "cost_ns", "unfinished", "each_ns", "low_ns", "high_ns", "guessed", "critical_ns", "vain_ns")
+_FREE = (0, 0, 0, None, None, None, None, 0, 0)
 
 # How much of one finding's delays lies in another's: of what costs nothing, how many connections are the same. The
 # overlap of every pair of delays counts. Between two events, the number of overlapping pairs is the number of delays of
@@ -151,7 +94,6 @@ _COMMON = """
         WINDOW so_far AS (PARTITION BY one, other, stream, exchange ORDER BY instant ROWS UNBOUNDED PRECEDING))
     GROUP BY ALL
 """
-_PAID = "SELECT id, user_stream, from_ns, until_ns FROM paid WHERE until_ns > from_ns"
 # There may be as many as there are connections: they do not pass through Python.
 _NAME_STREAMS = """
     UPDATE findings SET streams = happened.streams
@@ -195,14 +137,18 @@ _SOFTWARE = f"""
 _SERVERS = "SELECT server_ip, server_port, role, names[1] FROM servers"
 
 
-FORGET = FORGET_EVIDENCE + "".join(
-    f"; DROP TABLE IF EXISTS {table}" for table in ("found", "numbered", "delays", "paid")
-)
+FORGET = FORGET_EVIDENCE + "".join(f"; DROP TABLE IF EXISTS {table}" for table in ("found", "delays", "paid"))
 """SQL that drops what ``find`` leaves."""
 
 
-def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float]) -> None:
+def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float], waits: UsersWaits) -> None:
     """Fill ``findings``.
+
+    Args:
+        tables: Of the trace.
+        rules: What to look for.
+        thresholds: From where on something is a finding.
+        waits: What users waited, which nobody needs afterwards.
 
     Raises:
         UsageError: A rule's SQL is wrong; the message names file and line.
@@ -213,10 +159,13 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
     if not tables.count("found"):
         return
     steps.provide(("waited",))
-    tables.execute(_PRICE)
-    found = _rows(tables, _PRICED)
+    tables.execute(_DELAYED)
+    attribution = waits.read()
+    prices = {id: price for id, *price in attribution.price(*map(tables.sql, (_DELAYS, _WAITED, _EXCHANGES)))}
+    found = _rows(tables, _ROWS)
     ((users_waited_ns,),) = tables.fetch(USERS_WAITED)
     for row in found:
+        row |= dict(zip(_PRICE, prices.get(row["id"], _FREE), strict=True))
         spent_ns = row["critical_ns"] + row["vain_ns"]
         row["confidence"] = _confidence(by_name[row["rule"]], row["confidence"], row["guessed"])
         row["severity"] = _severity(by_name[row["rule"]], spent_ns, users_waited_ns + row["vain_ns"], thresholds)
@@ -233,8 +182,9 @@ def find(tables: Tables, rules: Iterable[Rule], thresholds: Mapping[str, float])
         )
     )
     standing = [row["id"] for row in found if row["id"] not in roots]
-    shared = _shared(tables, standing)
-    explain_waits(tables, standing, thresholds)
+    shared = dict(attribution.shared(standing))
+    explain_waits(tables, attribution, standing)
+    waits.forget()
     found.sort(
         key=lambda row: (
             by_name[row["rule"]].severity != "quality",
@@ -287,12 +237,27 @@ def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | 
 
 
 def _ask(tables: Tables, steps: Steps, rules: Iterable[Rule], thresholds: Mapping[str, float]) -> None:
+    """Fill ``found`` by one statement: DuckDB works on its parts side by side."""
     tables.execute(_FOUND)
-    for rule in _worth_asking(tables, steps, tuple(rules), thresholds):
+    asked = _worth_asking(tables, steps, tuple(rules), thresholds)
+    for rule in asked:
         steps.provide_named(rule.sql)
-        sql = with_values(rule.sql.rstrip("\n ;"), thresholds)
+    queries = [
+        _OF_RULE.format(rule=literal(rule.name), sql=with_values(rule.sql.rstrip("\n ;"), thresholds)) for rule in asked
+    ]
+    # Inside a transaction no statement runs after one that failed, and so none would tell which rule is wrong.
+    if queries and not tables.is_trial:
         try:
-            tables.execute(_ASK.format(rule=literal(rule.name), sql=sql))
+            tables.execute(_INSERT + "UNION ALL BY NAME\n".join(queries))
+        except duckdb.OutOfMemoryException:
+            raise
+        except duckdb.Error:
+            pass  # one of the rules is wrong: it says so by itself
+        else:
+            return
+    for rule, query in zip(asked, queries, strict=True):
+        try:
+            tables.execute(_INSERT + query)
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
@@ -389,11 +354,6 @@ def _top(one: int, parents: Mapping[int, int]) -> int:
             return min(seen[seen.index(parent) :])
         seen.append(parent)
     return seen[-1]
-
-
-def _shared(tables: Tables, ids: list[int]) -> dict[int, int]:
-    """Give of each finding, in the order in which they count, what users waited for it that one before counts."""
-    return dict(share_waits(tables.sql(_PAID), ids))
 
 
 def _applies(fix: Fix, side: str | None, facts: Mapping[str, Any]) -> bool:

@@ -25,6 +25,23 @@ pub enum Kind {
 }
 
 impl Kind {
+    const ALL: [Self; 8] = [
+        Self::Idle,
+        Self::Close,
+        Self::Syn,
+        Self::Request,
+        Self::Wait,
+        Self::Transfer,
+        Self::Tls,
+        Self::Unseen,
+    ];
+
+    /// The kind of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
     /// The name in the `phases` table.
     #[must_use]
     pub fn name(self) -> &'static str {

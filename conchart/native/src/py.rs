@@ -4,6 +4,7 @@
 //! channel to the calling thread; that makes Arrow columns of it and sends the emptied portion back; Python inserts the
 //! batches that are full (`trace.py`), while more is being found.
 
+mod attribution;
 mod logs;
 mod places;
 
@@ -31,7 +32,6 @@ use crate::capture::{LinkType, Source};
 use crate::correlate::linking;
 use crate::correlate::packing::{self, Packed};
 use crate::correlate::pools;
-use crate::correlate::sharing;
 use crate::exchange::{PROTOCOLS, Protocol, Statements};
 use crate::flow::Transport;
 use crate::packet::{Endpoint, Incomplete};
@@ -489,17 +489,6 @@ fn survey_pools(py: Python<'_>, connections: &Bound<'_, PyAny>, exchanges: &Boun
     Ok(Batch { rows, words: Vec::new(), empty: Vec::new() })
 }
 
-/// Calculates the part of users' waits that several findings explain. See `_native.pyi`.
-#[pyfunction]
-#[expect(clippy::needless_pass_by_value, reason = "Python's list becomes a vector")]
-fn share_waits(py: Python<'_>, pieces: &Bound<'_, PyAny>, order: Vec<i32>) -> PyResult<Vec<(i32, i64)>> {
-    let mut read = Vec::new();
-    for batch in batches(pieces)? {
-        sharing::read(&batch.map_err(failed)?, &mut read).map_err(failed)?;
-    }
-    Ok(py.detach(|| sharing::share(read, &order)))
-}
-
 /// The facts about each protocol. See `_native.pyi`.
 #[pyfunction]
 fn protocols(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
@@ -538,12 +527,14 @@ fn build_facts() -> HashMap<&'static str, &'static str> {
 #[pymodule]
 mod _native {
     #[pymodule_export]
+    use super::attribution::Attribution;
+    #[pymodule_export]
     use super::logs::{pair_lines, read_log};
     #[pymodule_export]
     use super::places::{Crossings, divide_turns, fit_clock, pair_alike};
     #[pymodule_export]
     use super::{
         CaptureError, annotate_captures, build_facts, declared, link_exchanges, pack_columns, protocols, read_capture,
-        share_waits, spill_flows, survey_pools,
+        spill_flows, survey_pools,
     };
 }

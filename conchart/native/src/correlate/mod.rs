@@ -3,6 +3,7 @@
 //! In: record batches that SQL selected from the tables of a whole capture. Out: rows and columns for those tables, or
 //! for the page. The pipeline and these modules do not use each other: `py.rs` calls them when the tables are filled.
 
+pub(crate) mod attribution;
 pub(crate) mod clocks;
 mod columns;
 pub(crate) mod crossings;
@@ -11,6 +12,6 @@ pub(crate) mod lines;
 pub(crate) mod linking;
 pub(crate) mod packing;
 pub(crate) mod pools;
-pub(crate) mod sharing;
+mod sharing;
 pub(crate) mod similarity;
 pub(crate) mod turns;

@@ -7,11 +7,6 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use arrow_array::{Int32Array, Int64Array, RecordBatch};
-use arrow_schema::ArrowError;
-
-use crate::correlate::columns::Columns;
-
 /// A stretch of a user's wait that a finding explains. Those of one finding and one wait do not overlap.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece {
@@ -63,25 +58,6 @@ fn charge(lasting: &mut Lasting, shared: &mut HashMap<i32, i64>, mut at: i64, un
         }
     }
     until
-}
-
-/// Appends the pieces of a batch, with the columns that `analysis/findings/pricing.py` selects.
-///
-/// # Errors
-/// When a column is missing, or of another type.
-pub fn read(batch: &RecordBatch, pieces: &mut Vec<Piece>) -> Result<(), ArrowError> {
-    let columns = Columns { batch };
-    let integers = |name| columns.get::<Int32Array>(name);
-    let longs = |name| columns.get::<Int64Array>(name);
-    let (id, stream) = (integers("id")?, integers("user_stream")?);
-    let (start_at, end_at) = (longs("from_ns")?, longs("until_ns")?);
-    pieces.extend((0..batch.num_rows()).map(|row| Piece {
-        id: id.value(row),
-        wait: stream.value(row),
-        start_at: start_at.value(row),
-        end_at: end_at.value(row),
-    }));
-    Ok(())
 }
 
 #[cfg(test)]

@@ -248,6 +248,6 @@ impl RecordBatchReader for Rest {
 }
 
 /// A batch without words.
-const fn plain(rows: RecordBatch) -> Batch {
+pub(super) const fn plain(rows: RecordBatch) -> Batch {
     Batch { rows, words: Vec::new(), empty: Vec::new() }
 }
