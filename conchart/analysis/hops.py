@@ -168,10 +168,8 @@ def link_hops(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> None:
     """
     find_machines(tables, proxies)
     if tables.fetch(_HOPS):
-        links = _native.link_exchanges(tables.sql(_EXCHANGES))
-        with tables.filling():
-            for batch in links:
-                tables.insert("links", batch)
+        for batch in _native.link_exchanges(tables.sql(_EXCHANGES)):
+            tables.add_batch("links", batch)
         tables.execute(_HANDED_THROUGH)
     _link_alike(tables)
     tables.execute(_NODES)
