@@ -15,6 +15,7 @@ __all__ = [
     "declared",
     "divide_turns",
     "fit_clock",
+    "judge_connections",
     "link_exchanges",
     "pack_columns",
     "pair_alike",
@@ -23,7 +24,6 @@ __all__ = [
     "read_capture",
     "read_log",
     "spill_flows",
-    "survey_pools",
 ]
 
 class CaptureError(Exception):
@@ -344,6 +344,22 @@ def divide_turns(
             stretches in which a sender waited for acknowledgements; the rows of ``crossings``.
     """
 
+def judge_connections(
+    connections: object, phases: object, handshakes: object, exchanges: object, checks: object
+) -> tuple[object, object]:
+    """Tell what was said on each connection, who ended it, and what there was beside it in its pool.
+
+    Args:
+        connections: Rows that speak Arrow, with the columns that ``analysis/findings/evidence.py`` selects.
+        phases: The same, of how connections opened and closed.
+        handshakes: The same, of the first handshake of each.
+        exchanges: The same, of what was asked on them.
+        checks: The same: how many requests of a connection only asked whether the server lives.
+
+    Returns:
+        Two batches: the rows of ``judged`` and of ``openings``.
+    """
+
 def link_exchanges(exchanges: object) -> list[object]:
     """Link the exchanges of proxies' two sides.
 
@@ -388,15 +404,4 @@ def spill_flows(
 
     Returns:
         Of each file a batch with a row per frame: its number in the capture.
-    """
-
-def survey_pools(connections: object, exchanges: object) -> object:
-    """Tell what there was beside each connection of a pool when it was opened and when it ended.
-
-    Args:
-        connections: Rows that speak Arrow, with the columns that ``analysis/evidence.py`` selects.
-        exchanges: The same, of what was asked on them.
-
-    Returns:
-        A batch with a row for each connection.
     """

@@ -12,7 +12,7 @@ middle on. How it was opened can be judged only where its TCP handshake was capt
 from collections.abc import Mapping
 from functools import partial
 
-from conchart._native import survey_pools
+from conchart._native import judge_connections
 from conchart.store.sql import (
     ANSWERED,
     ASKING,
@@ -26,117 +26,42 @@ from conchart.store.sql import (
 from conchart.store.steps import Step, Steps
 from conchart.store.tables import Tables
 
-# A server's FIN that follows the client's sooner than an answer could is none: the server had ended the connection by
-# then, with its close_notify (RFC 8446 section 6.1), which is encrypted.
-# The first handshake is the one that opens the connection; a later one is a renegotiation.
-# Who is judged is read twice, and so kept with all the columns that are named: no more than are needed.
-# What a client writes after the server's FIN, on a connection that had served it, is answered by RST: no request that
-# the connection served. The connection was over when the FIN came. So it was where the client still wrote its
-# close_notify, which nothing tells from data: no phase `close` begins there, but the FIN, or the RST, is seen. A proxy
-# that resets what its pool does not need (HAProxy) says nothing of the next request.
-# A connection whose last request was not answered ended for that reason, and so did a WebSocket: neither says how long
-# it would have been kept.
-_POOLED = f"""
-    CREATE OR REPLACE TEMP TABLE pooled AS
-    WITH judged AS (
-        SELECT stream, client_ip, server_ip, server_port, server_name, opened_at, closed_at, fin_client_at,
-            fin_server_at, rst_at, first_frame, fin_by, rst_by, ttl_client, announced_ip, rtt_client_ns, rtt_server_ns,
-            CASE WHEN syn_ack_at IS NOT NULL AND state <> 'midstream' THEN connections.syn_at END AS syn_at
-        FROM connections
-        WHERE transport = 'tcp' AND {ANSWERED} AND {MISSING} = 0 AND NOT ({ONE_SIDED})),
-    bounds AS (
-        SELECT stream, max(end_at) FILTER (kind = 'syn') AS accepted_at,
-            min(start_at) FILTER (kind = 'close') AS closing_at
-        FROM phases SEMI JOIN judged USING (stream) WHERE kind IN ('syn', 'close') GROUP BY stream),
-    secured AS (
-        SELECT stream, hello_at, ready_at, version, kind, outcome, sni FROM handshakes WHERE number = 0),
-    refusing AS (
-        SELECT stream, min(number) AS refused_exchange, min(request_at) AS refused_at
-        FROM exchanges JOIN (
-            SELECT stream, fin_server_at FROM connections WHERE rst_by = 'server' AND fin_by IS NOT NULL) USING (stream)
-        WHERE number > 0 AND response_at IS NULL AND request_at >= fin_server_at GROUP BY stream),
-    used AS (
-        SELECT stream, count(*) AS exchanges,
-            coalesce(min(number) FILTER (request_at IS NOT NULL), min(number)) AS first_exchange,
-            min(request_at) AS first_request_at,
-            max(greatest(request_at, coalesce(response_done_at, response_at, request_done_at))) AS last_done_at,
-            bool_or(protocol IN ('h2', 'grpc')) AS multiplexed, arg_min(protocol, number) AS first_protocol,
-            arg_min(kind, number) AS first_kind, arg_min(store, number) AS first_store,
-            arg_max(status, number) AS last_status, arg_max(client_keepalive, number) AS client_keeps,
-            arg_max(server_keepalive, number) AS server_keeps,
-            arg_max(coalesce(outcome, 'answered') = 'answered' AND status IS DISTINCT FROM 101, number) AS answered
-        FROM exchanges LEFT JOIN refusing USING (stream)
-        WHERE {ASKING} AND (refused_exchange IS NULL OR number < refused_exchange) GROUP BY stream),
-    -- Where nothing is linked, time tells who waits, but too little of what a machine is.
-    handing AS (
+# Where nothing is linked, time tells who waits, but too little of what a machine is: it makes no backend.
+_CONNECTIONS = f"""
+    WITH handing AS (
         SELECT DISTINCT stream, true AS handed FROM on_behalf JOIN connections USING (stream)
         SEMI JOIN (
             SELECT client_ip, server_ip, server_port FROM on_behalf JOIN connections USING (stream)
-            WHERE method = 'link') USING (client_ip, server_ip, server_port)),
-    described AS (
-        SELECT stream, client_ip, server_ip, server_port, server_name,
-            CASE WHEN handed THEN 'backend' WHEN role = 'front' THEN 'front' ELSE 'server' END AS hop,
-            coalesce(node, -1) AS client_node, opened_at, syn_at, accepted_at, hello_at, closed_at,
-            if(refused_exchange IS NULL, coalesce(closing_at, least(
-                fin_client_at, fin_server_at, if(hop = 'backend' AND rst_by = 'client', NULL, rst_at))),
-                fin_server_at) AS closing_at,
-            refused_exchange, refused_at, if(refused_exchange IS NULL, NULL, rst_at) AS refused_until,
-            CASE WHEN outcome IS NULL THEN accepted_at WHEN outcome = 'complete' THEN secured.ready_at END AS ready_at,
-            version IS NOT NULL OR outcome IS NOT NULL OR coalesce(first_protocol = 'tls', false) AS tls,
-            kind AS handshake,
-            CASE WHEN outcome IS NULL THEN coalesce(accepted_at, opened_at) WHEN outcome = 'complete'
-                THEN secured.ready_at END AS usable_at,
-            first_frame, coalesce(exchanges, 0) AS exchanges, first_exchange, first_request_at, last_done_at,
-            coalesce(multiplexed, false) AS multiplexed,
-            coalesce(fin_by, rst_by) AS closed_by, first_protocol, first_kind, first_store,
-            last_status, client_keeps, server_keeps, ttl_client,
-            coalesce(answered, false) AS answered, announced_ip IS NOT NULL AS announced,
-            CASE WHEN client_keeps = false THEN 'client' WHEN server_keeps = false THEN 'server'
-                WHEN fin_server_at - fin_client_at < rtt_server_ns - greatest(1_000_000, rtt_server_ns // 20)
-                    THEN 'server'
-                ELSE coalesce(fin_by, rst_by) END AS ended_by,
-            sni, rtt_client_ns + rtt_server_ns AS rtt_ns
-        FROM judged LEFT JOIN bounds USING (stream) LEFT JOIN secured USING (stream) LEFT JOIN used USING (stream)
-            LEFT JOIN refusing USING (stream)
-        LEFT JOIN (SELECT server_ip, server_port, role FROM servers) USING (server_ip, server_port)
-        LEFT JOIN (SELECT address AS client_ip, node FROM nodes WHERE port IS NULL) USING (client_ip)
-        LEFT JOIN handing USING (stream))
-    -- Users' programs keep connections for a name, proxies for whatever a backend is asked in one TLS session: a pool.
-    SELECT *, opened_at % 1_000_000 = 0 AND coalesce(accepted_at, first_request_at, opened_at) % 1_000_000 = 0
-            AND closed_at % 1_000_000 = 0 AS coarse,
-        hash(client_ip, server_ip, server_port) AS ends,
-        hash(client_ip, server_ip, server_port, CASE hop WHEN 'backend' THEN sni ELSE server_name END) AS pool
-    FROM described
+            WHERE method = 'link') USING (client_ip, server_ip, server_port))
+    SELECT stream, client_ip, server_ip, server_port, server_name,
+        CASE WHEN handed THEN 'backend' WHEN role = 'front' THEN 'front' ELSE 'server' END AS hop,
+        coalesce(node, -1) AS client_node, opened_at,
+        CASE WHEN syn_ack_at IS NOT NULL AND state <> 'midstream' THEN syn_at END AS syn_at,
+        closed_at, fin_client_at, fin_server_at, rst_at, fin_by, rst_by, first_frame, ttl_client,
+        announced_ip IS NOT NULL AS announced, rtt_client_ns, rtt_server_ns
+    FROM connections
+    LEFT JOIN (SELECT server_ip, server_port, role FROM servers) USING (server_ip, server_port)
+    LEFT JOIN (SELECT address AS client_ip, node FROM nodes WHERE port IS NULL) USING (client_ip)
+    LEFT JOIN handing USING (stream)
+    WHERE transport = 'tcp' AND {ANSWERED} AND {MISSING} = 0 AND NOT ({ONE_SIDED})
+    ORDER BY stream
 """
-# What was open when the capture began was there before all others.
-_MEMBERS = """
-    SELECT stream, ends, pool, coalesce(syn_at, opened_at) AS syn_at, usable_at AS ready_at, closing_at, closed_at,
-        first_exchange, multiplexed
-    FROM pooled
+_PHASES = "SELECT stream, kind, start_at, end_at FROM phases WHERE kind IN ('syn', 'close')"
+# The first handshake is the one that opens the connection; a later one is a renegotiation.
+_HANDSHAKES = """
+    SELECT stream, hello_at, ready_at, version IS NOT NULL AS has_version, kind, outcome, sni
+    FROM handshakes WHERE number = 0
 """
-_EXCHANGES = "SELECT stream, number, request_at, response_done_at FROM exchanges"
+# A connection whose last request was not answered ended for that reason, and so did a WebSocket: neither says how long
+# it would have been kept.
+_EXCHANGES = f"""
+    SELECT stream, number, {ASKING} AS is_asking, request_at, request_done_at, response_at, response_done_at,
+        protocol, kind, store, status, client_keepalive, server_keepalive,
+        coalesce(outcome, 'answered') = 'answered' AND status IS DISTINCT FROM 101 AS is_answered
+    FROM exchanges
+"""
+_CHECKS = "SELECT stream, count(*) AS checks FROM checks GROUP BY stream"
 
-# The openings that were captured, in relation to the others of their pools.
-_OPENINGS = """
-    CREATE OR REPLACE TEMP TABLE openings AS
-    WITH closings AS (
-        SELECT stream AS previous_stream, closing_at AS previous_closed_at,
-            if(answered, closed_by, NULL) AS previous_closed_by, if(answered, ended_by, NULL) AS previous_ended_by,
-            if(answered, last_done_at, NULL) AS previous_done_at, exchanges AS previous_exchanges,
-            refused_until AS previous_refused_until
-        FROM pooled)
-    SELECT stream, syn_at, accepted_at, first_frame AS syn_frame, coalesce(ready_at - syn_at, 0) AS setup_ns,
-        surroundings.* EXCLUDE (stream, at_once), closings.* EXCLUDE (previous_stream)
-    FROM pooled JOIN surroundings USING (stream) LEFT JOIN closings USING (previous_stream)
-    WHERE syn_at IS NOT NULL
-"""
-_JUDGED = """
-    CREATE OR REPLACE TEMP TABLE judged AS
-    SELECT pooled.* EXCLUDE (pool, ends, sni, syn_at, accepted_at, usable_at), at_once,
-        coalesce(checks = greatest(exchanges, 1), false) AS probe
-    FROM pooled JOIN surroundings USING (stream)
-    LEFT JOIN (SELECT stream, count(*) AS checks FROM checks GROUP BY stream) USING (stream)
-"""
 _SETUPS = "CREATE OR REPLACE TEMP VIEW setups AS FROM judged JOIN openings USING (stream)"
 
 # Behind a tunnel stands somebody else than the address says. A session of TLS 1.3 is at hand when its ticket has
@@ -521,7 +446,7 @@ FORGET_EVIDENCE = "; ".join(
     f"DROP {'VIEW' if name in _VIEWS else 'TABLE'} IF EXISTS {name}"
     for name in (
         *_VIEWS,
-        *(name for name in ("pooled", "surroundings", "openings", "judged", *_MADE) if name not in _VIEWS),
+        *(name for name in ("openings", "judged", *_MADE) if name not in _VIEWS),
     )
 )
 """SQL that drops all of it."""
@@ -534,11 +459,10 @@ def evidence(tables: Tables, thresholds: Mapping[str, float]) -> Steps:
         tables.execute(with_values(statement, thresholds))
 
     def judge() -> None:
-        tables.execute(_POOLED)
-        tables.lend_batch("surroundings", survey_pools(tables.sql(_MEMBERS), tables.sql(_EXCHANGES)))
-        tables.execute(_OPENINGS)
-        tables.execute(_JUDGED)
-        tables.execute("DROP TABLE pooled; DROP TABLE surroundings")  # as much again as judged and openings
+        queries = (_CONNECTIONS, _PHASES, _HANDSHAKES, _EXCHANGES, _CHECKS)
+        judged, openings = judge_connections(*map(tables.sql, queries))
+        tables.lend_batch("judged", judged)
+        tables.lend_batch("openings", openings)
 
     judging = Step(name="judged", reads=frozenset(), writes=frozenset(("judged",)), run=judge)
     making = (

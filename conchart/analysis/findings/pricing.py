@@ -256,12 +256,16 @@ def _ask(tables: Tables, steps: Steps, rules: Iterable[Rule], thresholds: Mappin
         else:
             return
     for rule, query in zip(asked, queries, strict=True):
-        try:
-            tables.execute(_INSERT + query)
-        except duckdb.OutOfMemoryException:
-            raise
-        except duckdb.Error as error:
-            raise UsageError(_explained(rule, str(error))) from None
+        _ask_one(tables, rule, query)
+
+
+def _ask_one(tables: Tables, rule: Rule, query: str) -> None:
+    try:
+        tables.execute(_INSERT + query)
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error as error:
+        raise UsageError(_explained(rule, str(error))) from None
 
 
 def _worth_asking(tables: Tables, steps: Steps, rules: tuple[Rule, ...], thresholds: Mapping[str, float]) -> list[Rule]:

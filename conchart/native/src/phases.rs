@@ -25,16 +25,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
-        Self::Idle,
-        Self::Close,
-        Self::Syn,
-        Self::Request,
-        Self::Wait,
-        Self::Transfer,
-        Self::Tls,
-        Self::Unseen,
-    ];
+    const ALL: [Self; 8] =
+        [Self::Idle, Self::Close, Self::Syn, Self::Request, Self::Wait, Self::Transfer, Self::Tls, Self::Unseen];
 
     /// The kind of this name.
     #[must_use]

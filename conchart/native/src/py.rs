@@ -32,6 +32,7 @@ use crate::capture::{LinkType, Source};
 use crate::correlate::linking;
 use crate::correlate::packing::{self, Packed};
 use crate::correlate::pools;
+use crate::correlate::pools::judging::Evidence;
 use crate::exchange::{PROTOCOLS, Protocol, Statements};
 use crate::flow::Transport;
 use crate::packet::{Endpoint, Incomplete};
@@ -390,7 +391,7 @@ fn spill_flows(
             .map(|frames| {
                 let frames: ArrayRef = Arc::new(Int64Array::from(frames));
                 let rows = RecordBatch::try_from_iter([("frame", frames)]).map_err(failed)?;
-                Ok(Batch { rows, words: Vec::new(), empty: Vec::new() })
+                Ok(plain(rows))
             })
             .collect(),
         Err(Unwritten::Reading(failure)) => raise(failure, &raised).map(|()| Vec::new()),
@@ -475,18 +476,49 @@ fn link_exchanges(py: Python<'_>, exchanges: &Bound<'_, PyAny>) -> PyResult<Vec<
     Ok(tables.take().map(Batch::from).collect())
 }
 
-/// Tells what there was beside each connection of a pool. See `_native.pyi`.
+/// Judges connections, and tells what there was beside each in its pool. See `_native.pyi`.
 #[pyfunction]
-fn survey_pools(py: Python<'_>, connections: &Bound<'_, PyAny>, exchanges: &Bound<'_, PyAny>) -> PyResult<Batch> {
-    let (mut members, mut requests) = (Vec::new(), Vec::new());
-    for batch in batches(connections)? {
-        pools::rows::read_members(&batch.map_err(failed)?, &mut members).map_err(failed)?;
+fn judge_connections(
+    py: Python<'_>,
+    connections: &Bound<'_, PyAny>,
+    phases: &Bound<'_, PyAny>,
+    handshakes: &Bound<'_, PyAny>,
+    exchanges: &Bound<'_, PyAny>,
+    checks: &Bound<'_, PyAny>,
+) -> PyResult<(Batch, Batch)> {
+    let mut evidence = Evidence::default();
+    each(connections, |batch| pools::rows::connections(batch, &mut evidence))?;
+    each(phases, |batch| pools::rows::phases(batch, &mut evidence))?;
+    each(handshakes, |batch| pools::rows::handshakes(batch, &mut evidence))?;
+    each(checks, |batch| pools::rows::checks(batch, &mut evidence))?;
+    let mut read = Vec::new();
+    each(exchanges, |batch| {
+        read.push(batch.clone());
+        pools::rows::exchanges(batch, |exchange| evidence.refusal(exchange))
+    })?;
+    let (judged, openings) = py
+        .detach(|| {
+            for batch in &read {
+                pools::rows::exchanges(batch, |exchange| evidence.exchange(exchange))?;
+            }
+            let judged = evidence.judged();
+            Ok((pools::rows::judged_rows(&judged)?, pools::rows::opening_rows(&judged)?))
+        })
+        .map_err(failed)?;
+    Ok((plain(judged), plain(openings)))
+}
+
+/// Takes what speaks Arrow, batch by batch.
+fn each(rows: &Bound<'_, PyAny>, mut take: impl FnMut(&RecordBatch) -> Result<(), ArrowError>) -> PyResult<()> {
+    for batch in batches(rows)? {
+        take(&batch.map_err(failed)?).map_err(failed)?;
     }
-    for batch in batches(exchanges)? {
-        pools::rows::read_requests(&batch.map_err(failed)?, &mut requests).map_err(failed)?;
-    }
-    let rows = py.detach(|| pools::rows::survey_rows(&members, &requests)).map_err(failed)?;
-    Ok(Batch { rows, words: Vec::new(), empty: Vec::new() })
+    Ok(())
+}
+
+/// A batch whose columns are what they say.
+const fn plain(rows: RecordBatch) -> Batch {
+    Batch { rows, words: Vec::new(), empty: Vec::new() }
 }
 
 /// The facts about each protocol. See `_native.pyi`.
@@ -534,7 +566,7 @@ mod _native {
     use super::places::{Crossings, divide_turns, fit_clock, pair_alike};
     #[pymodule_export]
     use super::{
-        CaptureError, annotate_captures, build_facts, declared, link_exchanges, pack_columns, protocols, read_capture,
-        spill_flows, survey_pools,
+        CaptureError, annotate_captures, build_facts, declared, judge_connections, link_exchanges, pack_columns,
+        protocols, read_capture, spill_flows,
     };
 }

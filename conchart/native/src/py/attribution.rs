@@ -3,11 +3,9 @@
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-use arrow_array::RecordBatch;
-use arrow_schema::ArrowError;
 use pyo3::prelude::*;
 
-use super::{Batch, batches, failed};
+use super::{Batch, each, failed, plain};
 use crate::correlate::attribution::rows::{Reading, Rows, read_delays, read_waits};
 use crate::correlate::attribution::{Delayed, Price};
 
@@ -44,7 +42,7 @@ impl Attribution {
     }
 
     fn owners(&self, py: Python<'_>) -> PyResult<Batch> {
-        self.with(py, |rows| rows.owners()).map(super::places::plain).map_err(failed)
+        self.with(py, |rows| rows.owners()).map(plain).map_err(failed)
     }
 
     fn price(
@@ -70,25 +68,14 @@ impl Attribution {
     #[expect(clippy::needless_pass_by_value, reason = "Python's list becomes a set")]
     fn explained(&self, py: Python<'_>, ids: Vec<i32>) -> PyResult<Batch> {
         let ids: HashSet<i32> = ids.iter().copied().collect();
-        self.with(py, |rows| rows.explained(&ids)).map(super::places::plain).map_err(failed)
+        self.with(py, |rows| rows.explained(&ids)).map(plain).map_err(failed)
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "Python's list becomes a set")]
     fn paid(&self, py: Python<'_>, ids: Vec<i32>) -> PyResult<Batch> {
         let ids: HashSet<i32> = ids.iter().copied().collect();
-        self.with(py, |rows| rows.paid(&ids)).map(super::places::plain).map_err(failed)
+        self.with(py, |rows| rows.paid(&ids)).map(plain).map_err(failed)
     }
-}
-
-/// Takes what speaks Arrow, batch by batch.
-fn each(
-    rows: &Bound<'_, PyAny>,
-    mut take: impl FnMut(&RecordBatch) -> Result<(), ArrowError>,
-) -> PyResult<()> {
-    for batch in batches(rows)? {
-        take(&batch.map_err(failed)?).map_err(failed)?;
-    }
-    Ok(())
 }
 
 fn price_row((id, price): (i32, Price)) -> PriceRow {

@@ -8,7 +8,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
-use super::{Batch, batches, failed, stream};
+use super::{Batch, batches, failed, plain, stream};
 use crate::correlate::clocks;
 use crate::correlate::crossings;
 use crate::correlate::crossings::telling::{Axis, SIDES, Stretch, Telling};
@@ -245,9 +245,4 @@ impl RecordBatchReader for Rest {
     fn schema(&self) -> SchemaRef {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).schema()
     }
-}
-
-/// A batch without words.
-pub(super) const fn plain(rows: RecordBatch) -> Batch {
-    Batch { rows, words: Vec::new(), empty: Vec::new() }
 }

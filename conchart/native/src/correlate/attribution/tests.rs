@@ -25,7 +25,8 @@ fn own_wait() -> Wait {
 #[test]
 fn a_wait_is_the_paths_the_proxys_and_the_servers() {
     let found = attribution(connection(), &[stretch(Kind::Wait, Some(0), None, 0, 100)]).owners();
-    let expected = [((0, Kind::Wait, Owner::Server), 70), ((0, Kind::Wait, Owner::Proxy), 20), ((0, Kind::Wait, Owner::Path), 10)];
+    let expected =
+        [((0, Kind::Wait, Owner::Server), 70), ((0, Kind::Wait, Owner::Proxy), 20), ((0, Kind::Wait, Owner::Path), 10)];
     assert_eq!(found, BTreeMap::from(expected));
 }
 
@@ -41,10 +42,7 @@ fn what_a_stall_explains_is_its_owners() {
 fn without_a_way_nobody_knows_whose_a_wait_is() {
     let stretches = [stretch(Kind::Wait, Some(0), None, 0, 100)];
     let unmeasured = Connection { way_ns: None, ..connection() };
-    assert_eq!(
-        attribution(unmeasured, &stretches).owners(),
-        BTreeMap::from([((0, Kind::Wait, Owner::Unknown), 100)])
-    );
+    assert_eq!(attribution(unmeasured, &stretches).owners(), BTreeMap::from([((0, Kind::Wait, Owner::Unknown), 100)]));
     let piggybacked = Connection { is_most: true, ..connection() };
     let found = attribution(piggybacked, &stretches).owners();
     assert_eq!(found.get(&(0, Kind::Wait, Owner::Unknown)), Some(&10));
@@ -60,11 +58,8 @@ fn of_what_is_explained_each_instant_counts_once_and_is_divided_like_the_whole()
     assert_eq!(paid, [(7, 40, 40), (8, 70, 70)]);
     assert_eq!(attribution.shared(&[7, 8]), [(7, 0), (8, 20)]);
     // 80 of the wait are in no stall (server 54, proxy 16, path 10), and 10 in the path's.
-    let expected = [
-        ((0, Kind::Wait, Owner::Server), 54),
-        ((0, Kind::Wait, Owner::Proxy), 16),
-        ((0, Kind::Wait, Owner::Path), 20),
-    ];
+    let expected =
+        [((0, Kind::Wait, Owner::Server), 54), ((0, Kind::Wait, Owner::Proxy), 16), ((0, Kind::Wait, Owner::Path), 20)];
     assert_eq!(attribution.explained(&HashSet::from([7, 8])), BTreeMap::from(expected));
     assert_eq!(attribution.explained(&HashSet::from([8])).values().sum::<i64>(), 70);
     assert!(attribution.explained(&HashSet::new()).is_empty());

@@ -2,8 +2,9 @@
 //!
 //! A pool is what a client could have used instead: its connections to a server, by a name. Whether an opening was needless
 //! is told by how many of them were open, or idle after an answer, at that instant, and by which was closed last. One sweep
-//! over what happened in each pool, in the order of time: `analysis/findings/evidence.py` turns it into `setups`. No IO, no clock.
+//! over what happened in each pool, in the order of time. No IO, no clock.
 
+pub(crate) mod judging;
 pub(crate) mod rows;
 #[cfg(test)]
 mod tests;
