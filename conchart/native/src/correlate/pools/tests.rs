@@ -173,3 +173,114 @@ proptest! {
         }
     }
 }
+
+mod judging {
+    use crate::correlate::pools::judging::{Connection, Evidence, Exchange, Judged, Outcome, Secured, Side};
+
+    const MS: i64 = 1_000_000;
+
+    fn connection(stream: i32) -> Connection {
+        Connection {
+            stream,
+            client_ip: "10.0.0.1".into(),
+            server_ip: "10.0.0.2".into(),
+            server_port: 443,
+            hop: "server".into(),
+            opened_at: 5,
+            syn_at: Some(5),
+            closed_at: 900 * MS,
+            rtt_client_ns: Some(MS),
+            rtt_server_ns: Some(20 * MS),
+            ..Connection::default()
+        }
+    }
+
+    fn exchange(number: i32, request_at: i64, response_at: Option<i64>) -> Exchange<'static> {
+        Exchange {
+            stream: 1,
+            number,
+            is_asking: true,
+            request_at: Some(request_at),
+            request_done_at: Some(request_at),
+            response_at,
+            response_done_at: response_at,
+            protocol: "http/1.1",
+            kind: Some("web"),
+            store: None,
+            status: Some(200),
+            client_keepalive: Some(true),
+            server_keepalive: Some(true),
+            is_answered: true,
+        }
+    }
+
+    fn judged(connection: Connection, secured: Option<Secured>, exchanges: &[Exchange<'_>]) -> Judged {
+        let mut evidence = Evidence::default();
+        evidence.connection(connection);
+        evidence.opening(1, 20 * MS);
+        if let Some(secured) = secured {
+            evidence.handshake(1, secured);
+        }
+        for one in exchanges {
+            evidence.refusal(one);
+        }
+        for one in exchanges {
+            evidence.exchange(one);
+        }
+        evidence.judged().remove(0)
+    }
+
+    #[test]
+    fn what_was_said_is_told_in_all() {
+        let later =
+            Exchange { status: Some(404), server_keepalive: Some(false), ..exchange(1, 60 * MS, Some(70 * MS)) };
+        let found = judged(connection(1), None, &[later, exchange(0, 30 * MS, Some(40 * MS))]);
+        assert_eq!((found.exchanges, found.first_exchange), (2, Some(0)));
+        assert_eq!((found.first_request_at, found.last_done_at), (Some(30 * MS), Some(70 * MS)));
+        assert_eq!((found.last_status, found.ended_by), (Some(404), Some(Side::Server)));
+        assert_eq!((found.ready_at, found.rtt_ns()), (Some(20 * MS), Some(21 * MS)));
+    }
+
+    #[test]
+    fn what_asks_for_nothing_is_not_counted() {
+        let notice = Exchange { is_asking: false, ..exchange(0, 30 * MS, None) };
+        let found = judged(connection(1), None, &[notice]);
+        assert_eq!((found.exchanges, found.first_request_at, found.answered), (0, None, false));
+    }
+
+    #[test]
+    fn a_request_after_the_servers_fin_that_a_rst_answers_was_refused() {
+        let resetting = Connection {
+            fin_server_at: Some(50 * MS),
+            rst_at: Some(81 * MS),
+            fin_by: Some(Side::Server),
+            rst_by: Some(Side::Server),
+            ..connection(1)
+        };
+        let found = judged(resetting, None, &[exchange(0, 30 * MS, Some(40 * MS)), exchange(1, 80 * MS, None)]);
+        assert_eq!((found.refused_exchange, found.refused_at), (Some(1), Some(80 * MS)));
+        assert_eq!((found.closing_at, found.refused_until), (Some(50 * MS), Some(81 * MS)));
+        assert_eq!(found.exchanges, 1, "the connection served one");
+    }
+
+    #[test]
+    fn a_fin_that_follows_sooner_than_an_answer_could_is_the_servers_own() {
+        let closing = |fin_server_at| Connection {
+            fin_client_at: Some(100 * MS),
+            fin_server_at: Some(fin_server_at),
+            fin_by: Some(Side::Client),
+            ..connection(1)
+        };
+        assert_eq!(judged(closing(118 * MS), None, &[]).ended_by, Some(Side::Server));
+        assert_eq!(judged(closing(119 * MS), None, &[]).ended_by, Some(Side::Client));
+        assert_eq!(judged(closing(119 * MS), None, &[]).closing_at, Some(100 * MS));
+    }
+
+    #[test]
+    fn a_connection_is_usable_after_its_handshake_if_that_succeeded() {
+        let secured = |outcome| Secured { ready_at: Some(60 * MS), outcome: Some(outcome), ..Secured::default() };
+        assert_eq!(judged(connection(1), Some(secured(Outcome::Complete)), &[]).ready_at, Some(60 * MS));
+        let failed = judged(connection(1), Some(secured(Outcome::Other)), &[]);
+        assert_eq!((failed.ready_at, failed.tls), (None, true));
+    }
+}
