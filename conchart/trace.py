@@ -35,7 +35,6 @@ from conchart.reading.proxies import given_proxies, require_seen
 from conchart.reading.selection import DETAILED, selection
 from conchart.reading.source import Source
 from conchart.reading.strategy import strategy_for
-from conchart.report.report import report_of
 from conchart.store.memory import no_room, spill_folder, table_limit
 from conchart.store.saved import read_saved
 from conchart.store.sql import literal
@@ -424,6 +423,7 @@ class Trace(Tables):
             UsageError: ``most`` is less than one.
         """
         from conchart.outputs.notebook import chart  # not above: nothing else needs Plotly, which takes a while
+        from conchart.report.report import report_of
 
         with report_of(self) as report:
             return chart(report, most=most)
@@ -431,6 +431,7 @@ class Trace(Tables):
     def _repr_html_(self) -> str:
         """Show the answer at the end of a notebook's cell."""
         from conchart.outputs.notebook import as_html
+        from conchart.report.report import report_of
 
         try:
             with report_of(self) as report:

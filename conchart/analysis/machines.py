@@ -9,6 +9,7 @@ network card, or finally time: the requests that one address sends lie within th
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from conchart.store.sql import CAUSES_UNTIL, TURNS
 from conchart.store.tables import Tables
@@ -34,29 +35,58 @@ LEAST_NESTED = 0.8
 FEW = 8
 """Exchanges that may be nested by chance."""
 
-_THROUGH = f"""
-    CREATE OR REPLACE TEMP TABLE through AS
-    WITH hellos AS (
-        SELECT client_random AS fact, stream, hello_at AS seen_at FROM handshakes
-        WHERE client_random IS NOT NULL AND number = 0),
-    announcing AS (
+# What a capture must have for each way in which somebody hands a connection through, or says that two addresses are one
+# machine. Where there is one server, nobody stands before another.
+_CLUES = """
+    SELECT count(DISTINCT (server_ip, server_port)) > 1,
+        (SELECT count(client_random) > count(DISTINCT client_random) FROM handshakes WHERE number = 0),
+        bool_or(announced_ip IS NOT NULL),
+        count(DISTINCT (server_ip, server_port)) > count(DISTINCT server_ip),
+        bool_or(local_end IS NOT NULL),
+        (SELECT bool_or(forwarded_for IS NOT NULL) FROM exchanges),
+        bool_or(mac_server IS NOT NULL) AND bool_or(mac_client IS NOT NULL)
+    FROM connections
+"""
+
+
+class _Clues(NamedTuple):
+    """What there is in a capture."""
+
+    several_servers: bool
+    repeated_hellos: bool
+    announcements: bool
+    several_ports: bool
+    local_ends: bool
+    forwarded: bool
+    network_cards: bool
+
+
+_REPEATED = f"""
+    SELECT lag(stream) OVER (PARTITION BY client_random ORDER BY hello_at, stream) AS front_stream,
+        stream AS back_stream, 'client-hello' AS method
+    FROM handshakes WHERE client_random IS NOT NULL AND number = 0
+    QUALIFY count(*) OVER (PARTITION BY client_random) <= {MOST_HANDED}
+"""
+_ANNOUNCED = f"""
+    WITH announcing AS (
         SELECT stream, announced_ip AS ip, announced_port AS port, opened_at, opened_at + {SKEW_NS} AS by_at
         FROM connections WHERE announced_ip IS NOT NULL),
     announcable AS (
         SELECT stream, client_ip AS ip, client_port AS port, opened_at, closed_at,
             row_number() OVER (PARTITION BY client_ip, client_port ORDER BY opened_at, stream) AS place
-        FROM connections WHERE (client_ip, client_port) IN (SELECT (ip, port) FROM announcing)),
-    announced AS (
-        SELECT f.stream AS front_stream, b.stream AS back_stream
-        FROM (
-            SELECT b.*, unnest(range(last.place - {MOST_HANDED - 1}, last.place + 1)) AS place
-            FROM announcing b ASOF JOIN (
-                SELECT ip, port, opened_at, max(place) AS place FROM announcable GROUP BY ALL) last
-                ON b.ip = last.ip AND b.port = last.port AND b.by_at >= last.opened_at) b
-        JOIN announcable f USING (ip, port, place)
-        WHERE f.stream <> b.stream AND b.opened_at <= f.closed_at
-        QUALIFY row_number() OVER (PARTITION BY b.stream ORDER BY f.opened_at DESC, f.stream DESC) = 1),
-    asking AS (
+        FROM connections WHERE (client_ip, client_port) IN (SELECT (ip, port) FROM announcing))
+    SELECT f.stream AS front_stream, b.stream AS back_stream, 'proxy-protocol' AS method
+    FROM (
+        SELECT b.*, unnest(range(last.place - {MOST_HANDED - 1}, last.place + 1)) AS place
+        FROM announcing b ASOF JOIN (
+            SELECT ip, port, opened_at, max(place) AS place FROM announcable GROUP BY ALL) last
+            ON b.ip = last.ip AND b.port = last.port AND b.by_at >= last.opened_at) b
+    JOIN announcable f USING (ip, port, place)
+    WHERE f.stream <> b.stream AND b.opened_at <= f.closed_at
+    QUALIFY row_number() OVER (PARTITION BY b.stream ORDER BY f.opened_at DESC, f.stream DESC) = 1
+"""
+_MIRRORED = f"""
+    WITH asking AS (
         SELECT stream, client_ip, server_ip, server_port, opened_at, closed_at, requested_at, bytes_client,
             bytes_server, least(bytes_client, bytes_server) AS fewer, greatest(bytes_client, bytes_server) AS more
         FROM connections
@@ -66,23 +96,19 @@ _THROUGH = f"""
         SELECT *, row_number() OVER (PARTITION BY server_ip, fewer, more ORDER BY opened_at, stream) AS place
         FROM asking
         QUALIFY min(server_port) OVER (PARTITION BY server_ip, fewer, more)
-            <> max(server_port) OVER (PARTITION BY server_ip, fewer, more)),
-    mirrored AS (
-        SELECT f.stream AS front_stream, b.stream AS back_stream
-        FROM (SELECT *, unnest(range(place - {MOST_HANDED}, place + {MOST_HANDED + 1})) AS other FROM alike) b
-        JOIN alike f ON f.server_ip = b.server_ip AND f.fewer = b.fewer AND f.more = b.more AND f.place = b.other
-        WHERE f.requested_at < b.requested_at AND f.server_port <> b.server_port AND f.bytes_client = b.bytes_server
-            AND f.opened_at <= b.closed_at AND b.opened_at <= f.closed_at AND b.client_ip <> f.client_ip
-        QUALIFY row_number() OVER (PARTITION BY b.stream ORDER BY abs(f.opened_at - b.opened_at), f.stream) = 1),
-    pairs AS (
-        SELECT lag(stream) OVER (PARTITION BY fact ORDER BY seen_at, stream) AS front_stream,
-            stream AS back_stream, 'client-hello' AS method
-        FROM hellos QUALIFY count(*) OVER (PARTITION BY fact) <= {MOST_HANDED}
-        UNION ALL SELECT front_stream, back_stream, 'proxy-protocol' FROM announced
-        UNION ALL SELECT front_stream, back_stream, 'same-bytes' FROM mirrored)
+            <> max(server_port) OVER (PARTITION BY server_ip, fewer, more))
+    SELECT f.stream AS front_stream, b.stream AS back_stream, 'same-bytes' AS method
+    FROM (SELECT *, unnest(range(place - {MOST_HANDED}, place + {MOST_HANDED + 1})) AS other FROM alike) b
+    JOIN alike f ON f.server_ip = b.server_ip AND f.fewer = b.fewer AND f.more = b.more AND f.place = b.other
+    WHERE f.requested_at < b.requested_at AND f.server_port <> b.server_port AND f.bytes_client = b.bytes_server
+        AND f.opened_at <= b.closed_at AND b.opened_at <= f.closed_at AND b.client_ip <> f.client_ip
+    QUALIFY row_number() OVER (PARTITION BY b.stream ORDER BY abs(f.opened_at - b.opened_at), f.stream) = 1
+"""
+_THROUGH = f"""
+    CREATE OR REPLACE TEMP TABLE through AS
     SELECT front_stream, back_stream, method, f.server_ip AS front_ip, b.client_ip AS back_ip
     FROM (SELECT back_stream, arg_min(front_stream, method) AS front_stream, min(method) AS method
-          FROM pairs WHERE front_stream IS NOT NULL GROUP BY back_stream)
+          FROM ({{pairs}}) WHERE front_stream IS NOT NULL GROUP BY back_stream)
     JOIN connections f ON f.stream = front_stream JOIN connections b ON b.stream = back_stream
     -- Whoever hands on a ClientHello has both connections open; what was replayed is only seen again.
     WHERE method <> 'client-hello' OR b.opened_at <= f.closed_at + {SKEW_NS}"""
@@ -90,29 +116,14 @@ _THROUGH = f"""
 where who serves had opened the connection to the proxy (a reverse tunnel), as many bytes the other way round. Every
 join is by a place in an order: nothing is compared with more than a fixed number of others, however many have the same
 address or as many bytes."""
-
 _NOTHING_THROUGH = """
-    CREATE OR REPLACE TEMP TABLE through AS
-    SELECT NULL::INTEGER AS front_stream, NULL::INTEGER AS back_stream, '' AS method, '' AS front_ip, '' AS back_ip
-    LIMIT 0
+    CREATE OR REPLACE TEMP TABLE through (
+        front_stream INTEGER, back_stream INTEGER, method VARCHAR, front_ip VARCHAR, back_ip VARCHAR)
 """
 
-_SAME = f"""
-    WITH forwarding AS (
-        SELECT address, client AS client_ip, request_at, request_at + {SKEW_NS} AS by_at
-        FROM (
-            SELECT client_ip AS address, request_at, trim(list_last(string_split(forwarded_for, ',')), ' "[]') AS client
-            FROM exchanges JOIN connections USING (stream) WHERE forwarded_for IS NOT NULL
-            QUALIFY row_number() OVER (PARTITION BY client_ip ORDER BY request_at) <= {FEW})
-        WHERE address <> client),
-    forwarded AS (
-        SELECT client_ip, server_ip, request_at, coalesce(response_at, closed_at) AS until_at,
-            row_number() OVER (PARTITION BY client_ip ORDER BY request_at) AS place
-        FROM exchanges JOIN (
-            FROM connections SEMI JOIN forwarding USING (client_ip)) USING (stream)
-        WHERE request_at IS NOT NULL)
-    -- The capturing machine's own addresses (cooked captures): it both opens and accepts connections. Each is paired
-    -- with one of them, not with all. An address whose packets come from elsewhere is none of its own.
+# The capturing machine's own addresses (cooked captures): it both opens and accepts connections. Each is paired with
+# one of them, not with all. An address whose packets come from elsewhere is none of its own.
+_CAPTURING = """
     SELECT 'capturing' AS method, 1.0 AS confidence, min(address) OVER capturing AS one,
         address AS other
     FROM (
@@ -124,26 +135,48 @@ _SAME = f"""
     WHERE address NOT IN (SELECT unnest($declared::VARCHAR[]))
     WINDOW capturing AS (PARTITION BY capture)
     QUALIFY bool_or(opens) OVER capturing AND NOT bool_and(opens) OVER capturing
-    -- What is handed through was accepted and opened by one machine.
-    UNION ALL SELECT DISTINCT method, 0.99, front_ip, back_ip FROM through
+"""
+# What is handed through was accepted and opened by one machine.
+_HANDING = """
+    SELECT DISTINCT method, 0.99 AS confidence, front_ip AS one, back_ip AS other FROM through
     WHERE method <> 'same-bytes'
-    -- A request that names the client for which it is made (X-Forwarded-For).
-    UNION ALL SELECT DISTINCT 'forwarded-for', 0.98, f.server_ip, b.address
-    FROM (
-        SELECT b.*, unnest(range(last.place - {MOST_PENDING - 1}, last.place + 1)) AS place
-        FROM forwarding b
-        ASOF JOIN (SELECT client_ip, request_at, max(place) AS place FROM forwarded GROUP BY ALL) last
-            ON last.client_ip = b.client_ip AND b.by_at >= last.request_at) b
-    JOIN forwarded f USING (client_ip, place) WHERE b.request_at <= f.until_at
-    -- One network card, and no router between it and the capture.
-    UNION ALL SELECT 'network-card', 0.95, a.address, b.address
+"""
+# A request that names the client for which it is made (X-Forwarded-For).
+_FORWARDING = f"""
+    SELECT * FROM (
+        WITH forwarding AS (
+            SELECT address, client AS client_ip, request_at, request_at + {SKEW_NS} AS by_at
+            FROM (
+                SELECT client_ip AS address, request_at,
+                    trim(list_last(string_split(forwarded_for, ',')), ' "[]') AS client
+                FROM exchanges JOIN connections USING (stream) WHERE forwarded_for IS NOT NULL
+                QUALIFY row_number() OVER (PARTITION BY client_ip ORDER BY request_at) <= {FEW})
+            WHERE address <> client),
+        forwarded AS (
+            SELECT client_ip, server_ip, request_at, coalesce(response_at, closed_at) AS until_at,
+                row_number() OVER (PARTITION BY client_ip ORDER BY request_at) AS place
+            FROM exchanges JOIN (
+                FROM connections SEMI JOIN forwarding USING (client_ip)) USING (stream)
+            WHERE request_at IS NOT NULL)
+        SELECT DISTINCT 'forwarded-for' AS method, 0.98 AS confidence, f.server_ip AS one, b.address AS other
+        FROM (
+            SELECT b.*, unnest(range(last.place - {MOST_PENDING - 1}, last.place + 1)) AS place
+            FROM forwarding b
+            ASOF JOIN (SELECT client_ip, request_at, max(place) AS place FROM forwarded GROUP BY ALL) last
+                ON last.client_ip = b.client_ip AND b.by_at >= last.request_at) b
+        JOIN forwarded f USING (client_ip, place) WHERE b.request_at <= f.until_at)
+"""
+# One network card, and no router between it and the capture.
+_SAME_CARD = f"""
+    SELECT 'network-card' AS method, 0.95 AS confidence, a.address AS one, b.address AS other
     FROM (SELECT DISTINCT capture, mac_server AS mac, server_ip AS address FROM connections
           WHERE mac_server IS NOT NULL AND ttl_server IN (64, 128, 255)
           QUALIFY count(*) OVER (PARTITION BY capture, mac_server) <= {MOST_ADDRESSES}) a
     JOIN (SELECT DISTINCT capture, mac_client AS mac, client_ip AS address FROM connections
           WHERE mac_client IS NOT NULL AND ttl_client IN (64, 128, 255)
-          QUALIFY count(*) OVER (PARTITION BY capture, mac_client) <= {MOST_ADDRESSES}) b USING (capture, mac)"""
-"""Pairs of addresses that are one machine, with what says so."""
+          QUALIFY count(*) OVER (PARTITION BY capture, mac_client) <= {MOST_ADDRESSES}) b USING (capture, mac)
+"""
+
 
 _STRANGERS = f"""
     WITH requested AS (
@@ -245,24 +278,30 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> No
         tables: Those of a trace.
         proxies: Addresses of each proxy, where somebody knows better.
     """
-    ((endpoints,),) = tables.fetch("SELECT count(DISTINCT (server_ip, server_port)) FROM connections")
-    # Where there is one server, nobody stands before another.
-    tables.execute(_THROUGH if endpoints > 1 else _NOTHING_THROUGH)
+    clues = _Clues(*tables.fetch(_CLUES)[0])
+    ways = [(_REPEATED, clues.repeated_hellos), (_ANNOUNCED, clues.announcements), (_MIRRORED, clues.several_ports)]
+    taken = [f"SELECT * FROM ({pairs})" for pairs, may_be in ways if may_be and clues.several_servers]
+    tables.execute(_THROUGH.format(pairs=" UNION ALL ".join(taken)) if taken else _NOTHING_THROUGH)
     union = _Union()
     given = [sorted(proxy) for proxy in proxies]
     declared = {address for proxy in given for address in proxy}
     for proxy in given:
         for address in proxy:
             union.join(proxy[0], address, "given", 1.0)
-    for method, confidence, one, other in _same(tables, declared) if endpoints > 1 else ():
-        union.join(one, other, method, confidence)
-    if strangers := list(_nested(tables, declared | union.addresses())) if endpoints > 1 else []:
+    if clues.several_servers:
+        reasons = [
+            *((_CAPTURING, clues.local_ends), (_HANDING, bool(taken))),
+            *((_FORWARDING, clues.forwarded), (_SAME_CARD, clues.network_cards)),
+        ]
+        for method, confidence, one, other in _same(tables, declared, [said for said, may_be in reasons if may_be]):
+            union.join(one, other, method, confidence)
+    if clues.several_servers and (strangers := list(_nested(tables, declared | union.addresses()))):
         servers_of: dict[str, set[str]] = {}
         for client, server in tables.fetch("SELECT DISTINCT client_ip, server_ip FROM connections"):
             servers_of.setdefault(client, set()).add(server)
         for stranger in strangers:
-            taken = union.has(stranger.server) or union.has(stranger.client)
-            if not taken and not stranger.asks_itself(servers_of, union):
+            known = union.has(stranger.server) or union.has(stranger.client)
+            if not known and not stranger.asks_itself(servers_of, union):
                 union.join(stranger.server, stranger.client, "time", stranger.confidence)
     for (address,) in tables.fetch("SELECT server_ip FROM connections INTERSECT SELECT client_ip FROM connections"):
         union.join(address, address, None, 1.0)
@@ -292,10 +331,11 @@ class _Stranger:
         return self.server in seen
 
 
-def _same(tables: Tables, declared: set[str]) -> Iterator[tuple[str, float, str, str]]:
+def _same(tables: Tables, declared: set[str], reasons: list[str]) -> Iterator[tuple[str, float, str, str]]:
     """Give what says of two addresses, of which nobody knows better, that they are one machine; and the addresses."""
-    query = f"SELECT DISTINCT * FROM ({_SAME}) ORDER BY ALL"
-    for method, confidence, one, other in tables.fetch(query, {"declared": sorted(declared)}):
+    query = f"SELECT DISTINCT * FROM ({' UNION ALL '.join(reasons)}) ORDER BY ALL"
+    params = {"declared": sorted(declared)} if _CAPTURING in reasons else None
+    for method, confidence, one, other in tables.fetch(query, params) if reasons else ():
         if one not in declared and other not in declared:
             yield method, float(confidence), one, other  # a DECIMAL of DuckDB
 

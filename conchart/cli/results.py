@@ -10,10 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from conchart.cli.ahead import import_ahead
 from conchart.cli.paths import FORCE, write_option
 from conchart.errors import ConchartError, OutputError, UsageError
 from conchart.files.paths import temporary_folder
@@ -21,10 +22,11 @@ from conchart.labels.printable import printable
 from conchart.labels.units import count_of, format_ns
 from conchart.outputs import FORMATS, SUFFIXES, check, check_dump, dump, form_of, prepare, wants_packets
 from conchart.outputs.options import DrawOptions
-from conchart.report.axis import captured_ns
-from conchart.report.report import Report, report_of
 from conchart.store.schema import SEVERITIES, TABLES
 from conchart.trace import Trace, read
+
+if TYPE_CHECKING:
+    from conchart.report.report import Report
 
 _STDOUT = frozenset({"-", "/dev/stdout"})
 _UNJUDGED = "unjudged"
@@ -81,6 +83,13 @@ class Results:
                 form = form_of(output, self.form)
                 check(Path(output), table=self.table, form=form, captures=captures)
                 prepare(Path(output), form=form)
+        if self.prints:
+            import_ahead("conchart.report.report", "conchart.cli.terminal", "conchart.outputs.terminal")
+
+    @property
+    def prints(self) -> bool:
+        """Whether the summary is printed."""
+        return self.options.verbose or not self.outputs
 
     @property
     def want_packets(self) -> bool:
@@ -94,6 +103,7 @@ class Results:
         """
         from conchart.outputs.terminal import print_summary
         from conchart.outputs.terminal.sheet import plain_console
+        from conchart.report.report import report_of
 
         with temporary_folder() as folder, suppress(ConchartError):
             empty = folder / ".rehearsal"
@@ -129,22 +139,23 @@ class Results:
 
     def give(self, trace: Trace) -> int:
         """Write the files, or print the summary; gives the exit code."""
+        from conchart.report.report import report_of  # not above: it is imported while the capture is read
+
         for output in self.outputs:
             if output == "-":
                 dump(trace, sys.stdout, self.form or "json")
             else:
                 trace.write(output, format=self.form, table=self.table, options=self.options, force=self.force)
                 click.echo(f"Wrote {printable(output)}: {_extent(trace)}", err=not _STDOUT.isdisjoint(self.outputs))
-        prints = self.options.verbose or not self.outputs
-        if not prints and not self.fail_on:
+        if not self.prints and not self.fail_on:
             return 0
         trace.provide("findings")  # a rule that is wrong is told before anything is printed
         with report_of(trace, names=self.options.names) as report:
-            if prints:
+            if self.prints:
                 self._print_summary(report)
             return int(bool(self.fail_on) and _fails(trace, report, self.fail_on))
 
-    def _print_summary(self, report: Report) -> None:
+    def _print_summary(self, report: "Report") -> None:
         # Not above: a page needs nothing of rich, which takes a while.
         from conchart.cli.terminal import print_on, terminal
         from conchart.outputs.terminal import print_summary
@@ -250,7 +261,7 @@ def showing_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def _fails(trace: Trace, report: Report, wanted: Collection[str]) -> bool:
+def _fails(trace: Trace, report: "Report", wanted: Collection[str]) -> bool:
     """Tell whether the answer is one to fail on, and why; if not, what could not be judged."""
     given = " --fail-on ".join(wanted)
     reasons = []
@@ -275,4 +286,6 @@ def _fails(trace: Trace, report: Report, wanted: Collection[str]) -> bool:
 
 
 def _extent(trace: Trace) -> str:
+    from conchart.report.axis import captured_ns
+
     return f"{count_of(trace.count('connections'), 'connection')}, {format_ns(captured_ns(trace))}"

@@ -7,7 +7,7 @@ other tools.
 import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from conchart.errors import UsageError
 from conchart.files.whole import whole_file, whole_folder
@@ -23,20 +23,24 @@ from conchart.outputs.formats.qlog import dump_qlog, dump_sqlog
 from conchart.outputs.options import DrawOptions
 from conchart.outputs.page import prepare_page, write_page
 from conchart.outputs.pictures import check_drawing, write_png, write_svg
-from conchart.report.report import Report, report_of
 from conchart.store.tables import Tables
 
+if TYPE_CHECKING:
+    from conchart.report.report import Report
 
-def _write_text(report: Report, path: Path, options: DrawOptions) -> None:
+
+def _write_text(report: "Report", path: Path, options: DrawOptions) -> None:
     from conchart.outputs.terminal import write_text  # not above: nothing else needs rich, which takes a while
 
     write_text(report, path, options)
 
 
-def _from_report(write: Callable[[Report, Path, DrawOptions], None]) -> Callable[[Tables, Path, DrawOptions], None]:
+def _from_report(write: Callable[["Report", Path, DrawOptions], None]) -> Callable[[Tables, Path, DrawOptions], None]:
     """Have what is written of a report written of tables."""
 
     def writing(tables: Tables, path: Path, options: DrawOptions) -> None:
+        from conchart.report.report import report_of  # not above: other formats need none
+
         with report_of(tables, names=options.names) as report:
             write(report, path, options)
 

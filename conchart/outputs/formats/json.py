@@ -7,14 +7,16 @@ The same bytes for the same capture.
 
 import json
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from duckdb import DuckDBPyRelation
 
-from conchart.report.report import Report, report_of
-from conchart.report.verdict import Entry
 from conchart.store.schema import SCHEMA_VERSION, TABLES
 from conchart.store.tables import Tables
+
+if TYPE_CHECKING:
+    from conchart.report.report import Report
+    from conchart.report.verdict import Entry
 
 _ROWS_AT_A_TIME = 10_000
 
@@ -25,6 +27,8 @@ def dump_json(tables: Tables, sink: IO[str]) -> None:
     Times are integers of nanoseconds, NULL is null. ``packets`` is left out when it is empty. Integers above 2^53
     (every instant) need a reader that keeps them, as Python's, jq's from 1.7 and DuckDB's do.
     """
+    from conchart.report.report import report_of  # not above: other formats need none
+
     with report_of(tables) as report:
         answer = json.dumps(_answer(report), ensure_ascii=False)
     sink.write(f'{{"conchart": {SCHEMA_VERSION},\n"answer": {answer}')
@@ -39,7 +43,7 @@ def dump_json(tables: Tables, sink: IO[str]) -> None:
     sink.write("}\n")
 
 
-def _answer(report: Report) -> dict[str, object]:
+def _answer(report: "Report") -> dict[str, object]:
     """Give the answer; the rows' ``waited_ns`` add up to that of all."""
     answer = report.verdict
     return {
@@ -54,7 +58,7 @@ def _answer(report: Report) -> dict[str, object]:
     }
 
 
-def _row(entry: Entry) -> dict[str, object]:
+def _row(entry: "Entry") -> dict[str, object]:
     texts = ("severity", "title", "where", "phase", "owner", "detail", "change", "next_step", "command")
     return {
         "kind": entry.kind,

@@ -4,10 +4,13 @@ In: a report. Out: the file.
 """
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from conchart.errors import UsageError
 from conchart.outputs.options import DrawOptions
-from conchart.report.report import Report
+
+if TYPE_CHECKING:
+    from conchart.report.report import Report
 
 
 def check_drawing(output: Path) -> None:
@@ -25,14 +28,14 @@ def check_drawing(output: Path) -> None:
         ) from None
 
 
-def write_svg(report: Report, path: Path, options: DrawOptions) -> None:
+def write_svg(report: "Report", path: Path, options: DrawOptions) -> None:
     """Draw the lanes as SVG."""
     from conchart.outputs.pictures.picture import draw_svg
 
     draw_svg(report, path, options)
 
 
-def write_png(report: Report, path: Path, options: DrawOptions) -> None:
+def write_png(report: "Report", path: Path, options: DrawOptions) -> None:
     """Draw the lanes as PNG."""
     from conchart.outputs.pictures.picture import draw_png
 
