@@ -7,6 +7,7 @@ every machine, as seconds are not.
 import json
 import re
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,8 +25,10 @@ _STORE = PACKAGE + "store/tables.py"
 _METRICS = ("OPERATOR_CARDINALITY", "OPERATOR_ROWS_SCANNED", "OPERATOR_TYPE", "EXTRA_INFO")
 _EACH_WITH_EACH = ("NESTED_LOOP_JOIN", "BLOCKWISE_NL_JOIN", "CROSS_PRODUCT", "PIECEWISE_MERGE_JOIN", "IE_JOIN")
 """Joins that may compare each row of one side with each of the other, whatever they give."""
-_RULE = re.compile(r"INSERT INTO found BY NAME SELECT '([^']*)' AS rule")
+_ASKING = "INSERT INTO found BY NAME "
+_RULE = re.compile(_ASKING + r"SELECT '([^']*)' AS rule")
 """A statement that asks a rule, and its name."""
+_BETWEEN_RULES = "UNION ALL BY NAME\n"
 
 Place = str
 """File and function of ``conchart`` that asked for a statement or ran."""
@@ -60,10 +63,10 @@ def _place(frame: FrameType) -> Place:
 class Metered:
     """A database that counts what its statements cost, and otherwise is one."""
 
-    def __init__(self, costs: Costs) -> None:
-        """Open a database in memory."""
+    def __init__(self, costs: Costs, database: duckdb.DuckDBPyConnection | None = None) -> None:
+        """Open a database in memory, or take a connection to one."""
         self._costs = costs
-        self._database = duckdb.connect(":memory:")
+        self._database = database or duckdb.connect(":memory:")
         metrics = json.dumps(dict.fromkeys(_METRICS, "true"))
         # What is lent to a statement is a variable of the function that calls this one.
         self._database.execute(
@@ -72,7 +75,9 @@ class Metered:
         )
 
     def execute(self, statements: str, params: Any = None) -> "Metered":  # noqa: ANN401  (as DuckDB's)
-        """Run statements one by one: a profile is that of the last one."""
+        """Run statements one by one: a profile is that of the last one. So are rules that one statement asks."""
+        if statements.startswith(_ASKING):
+            statements = ";".join(_ASKING + rule for rule in statements.removeprefix(_ASKING).split(_BETWEEN_RULES))
         for statement in duckdb.extract_statements(statements):
             named = statement.named_parameters
             own = (
@@ -82,6 +87,10 @@ class Metered:
             match = _RULE.search(statement.query)
             self.count(match[1] if match else None)
         return self
+
+    def cursor(self) -> "Metered":
+        """Give another connection, whose costs count as well."""
+        return Metered(self._costs, self._database.cursor())
 
     def sql(self, query: str, params: Any = None) -> "_Relation":  # noqa: ANN401  (as DuckDB's)
         """Give a relation whose costs count when it is fetched."""
@@ -155,10 +164,12 @@ def counting_lines(costs: Costs) -> Iterator[None]:
 
     before = sys.gettrace()
     sys.settrace(calls)
+    threading.settrace(calls)
     try:
         yield
     finally:
         sys.settrace(before)
+        threading.settrace(None)
 
 
 def folder_of(place: Place) -> str:
