@@ -47,7 +47,19 @@ SCRIPTS = (
         "tree",
         "chart",
     ),
-    *("describe", "ladder", "overview", "lanes", "ranks", "range", "series", "statistics", "language", "search"),
+    *(
+        "describe",
+        "ladder",
+        "overview",
+        "moving",
+        "lanes",
+        "ranks",
+        "range",
+        "series",
+        "statistics",
+        "language",
+        "search",
+    ),
     *("listings", "table", "help", "main"),
 )
 """In the order in which they build on each other."""

@@ -462,7 +462,8 @@ export function figure(model, rows, view, chosen) {
   drawStrips(phases, strips, view, model, inner.width);
   if (model.steps.length) drawSplits(steps, tracks, view, model, pixel);
   const packets = packetTraces(tracks, view, model, colours, pixel);
-  const labelled = tracks.filter((row) => row.height >= 12);
+  // Not those that would be cut off at the lower edge.
+  const labelled = tracks.filter((row) => row.height >= 12 && row.top + row.height / 2 < view.top + inner.height - 1);
   const room = Math.floor((left - 14) / 6.1);
   const band = (/** @type {Row} */ row, /** @type {string} */ color, height = row.height) => ({ type: "rect", xref: "paper", yref: "y", x0: 0, x1: 1, y0: row.top, y1: row.top + height, line: { width: 0 }, fillcolor: color, layer: "below" });
   const font = { family: getComputedStyle(document.body).fontFamily, size: 12, color: colours.ink };
@@ -482,6 +483,7 @@ export function figure(model, rows, view, chosen) {
         range: [view.top + inner.height, view.top], fixedrange: true, tickmode: "array", showgrid: false, zeroline: false,
         tickvals: labelled.map((row) => row.top + row.height / 2),
         ticktext: labelled.map((row) => plain(clipped(laneLabel(row, model), room))),
+        ticklabeloverflow: "allow", // all fit, and Plotly need not measure them
         tickfont: { ...font, size: 11 },
       },
       shapes: [

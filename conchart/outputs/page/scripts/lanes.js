@@ -1,8 +1,10 @@
-/* The swimlanes: a plotly chart as high as its box, redrawn for the part of the lanes that is scrolled into view. */
+/* The swimlanes: a plotly chart as high as its box, redrawn for the part of the lanes that is scrolled into view. While
+   somebody zooms or pans, what is drawn is moved. */
 
 import { MARGIN, MIN_SPAN, figure } from "./chart.js";
 import { groupTip, laneTip, linksOf, packetTip, phaseTip } from "./describe.js";
 import { clip, count, plain, plural, svg } from "./format.js";
+import { Moving, Rhythm } from "./moving.js";
 import { Overview } from "./overview.js";
 import { foldGroups, tellTimes } from "./state.js";
 import { HEADING, grow, layRows, rowAt } from "./tree.js";
@@ -39,7 +41,10 @@ export class Lanes {
     this.model = model;
     this.state = state;
     this.onChoose = onChoose;
-    this.pending = false;
+    /** What the next frame shows: nothing new, what is drawn moved to where it is now, or lanes drawn anew. @type {"" | "moved" | "drawn"} */
+    this.pending = "";
+    /** Whether the range changes by a step, after which others may follow at once. */
+    this.stepping = false;
     this.printing = false;
     /** What a print interrupts. */
     this.onScreen = { height: 0, top: 0 };
@@ -73,6 +78,8 @@ export class Lanes {
     /** @type {ArrayLike<number>} */
     this.filtered = Uint32Array.from({ length: model.count }, (_, lane) => lane);
     this.overview = new Overview(model, this);
+    this.moving = new Moving(this.plot);
+    this.rhythm = new Rhythm();
     this.measure();
     [this.view.x0, this.view.x1] = this.full;
     this.show(this.filtered);
@@ -113,7 +120,8 @@ export class Lanes {
     [view.x0, view.x1] = range ?? this.full;
     if (moved || any("seenFrom", "packed", "costly")) this.show(this.filtered);
     else if (any("unfolded", "height")) this.lay();
-    else if (any("axis", "range", "chosen")) this.redrawSoon();
+    else if (any("axis", "chosen") || (any("range") && !this.stepping)) this.redrawSoon();
+    else if (any("range")) this.moveSoon();
     this.tellControls();
   }
 
@@ -172,6 +180,9 @@ export class Lanes {
   }
 
   redraw() {
+    const began = performance.now();
+    this.pending = "";
+    this.moving.end(this.view);
     this.view.width = this.printing ? PRINTED.width : this.box.clientWidth;
     this.view.top = this.printing ? 0 : this.box.scrollTop;
     const { traces, layout, inner, hiddenPackets } = figure(this.model, this.rows, this.view, this.chosen);
@@ -179,17 +190,43 @@ export class Lanes {
     this.overview.follow();
     this.join([]);
     this.note.textContent = hiddenPackets ? `${count(hiddenPackets)} packets are in view: zoom in to see them.` : "";
-    return Plotly.react(this.plot, traces, layout, { displayModeBar: false, doubleClick: false, scrollZoom: false, responsive: false, showTips: false });
+    Plotly.react(this.plot, traces, layout, { displayModeBar: false, doubleClick: false, scrollZoom: false, responsive: false, showTips: false });
+    this.rhythm.drew(began, performance.now());
   }
 
   /* At most one drawing per frame, however fast the events come. */
   redrawSoon() {
-    if (this.pending) return;
-    this.pending = true;
-    requestAnimationFrame(() => {
-      this.pending = false;
-      this.redraw();
-    });
+    this.nextFrame("drawn");
+  }
+
+  /* Another part of the time is shown. */
+  moveSoon() {
+    this.nextFrame(this.pending || "moved");
+  }
+
+  /** @param {"moved" | "drawn"} shows */
+  nextFrame(shows) {
+    if (!this.pending) requestAnimationFrame(() => this.showPending());
+    this.pending = shows;
+  }
+
+  showPending() {
+    const shows = this.pending;
+    this.pending = "";
+    if (shows === "drawn" || (shows && this.rhythm.due(performance.now()))) this.redraw();
+    else if (shows) this.move();
+  }
+
+  move() {
+    this.moving.show(this.view, this.inner);
+    this.overview.follow();
+    this.join([]);
+    this.rhythm.whenStill(() => this.redraw());
+  }
+
+  /* Whoever looks at what Plotly knows finds what is shown. */
+  settle() {
+    if (this.pending || this.moving.parts) this.redraw();
   }
 
   /**
@@ -201,7 +238,17 @@ export class Lanes {
     const span = Math.min(most - least, Math.max(MIN_SPAN, x1 - x0));
     const start = Math.max(Math.min(x0 + (x1 - x0 - span) / 2, most - span), least);
     this.state.change({ range: span === most - least ? null : [start, start + span] });
-    this.redrawSoon(); // where nothing changed, too: Plotly has already drawn what was asked for
+  }
+
+  /**
+   * Zoom or pan a little.
+   * @param {number} x0
+   * @param {number} x1
+   */
+  stepTo(x0, x1) {
+    this.stepping = true;
+    this.zoomTo(x0, x1);
+    this.stepping = false;
   }
 
   /**
@@ -210,14 +257,14 @@ export class Lanes {
    */
   zoomBy(factor, at = (this.view.x0 + this.view.x1) / 2) {
     const { x0, x1 } = this.view;
-    this.zoomTo(at - (at - x0) * factor, at + (x1 - at) * factor);
+    this.stepTo(at - (at - x0) * factor, at + (x1 - at) * factor);
   }
 
   /** @param {number} share */
   pan(share) {
     const { x0, x1 } = this.view;
     const step = (x1 - x0) * share;
-    this.zoomTo(x0 + step, x1 + step);
+    this.stepTo(x0 + step, x1 + step);
   }
 
   reset() {
@@ -397,6 +444,7 @@ export class Lanes {
 
   /* What is in view, with a title and the colours' meanings, as PNG. */
   async saveImage() {
+    this.settle();
     const { width, height } = this.view;
     const { data, layout } = this.plot;
     const shown = new Set(data.map((trace) => trace.name));
@@ -455,7 +503,9 @@ export class Lanes {
     this.listenToFingers();
     this.plot.on("plotly_relayout", (change) => {
       const [x0, x1] = [change["xaxis.range[0]"], change["xaxis.range[1]"]];
-      if (x0 !== undefined && x1 !== undefined) this.zoomTo(Number(x0), Number(x1));
+      if (x0 === undefined || x1 === undefined) return;
+      this.zoomTo(Number(x0), Number(x1));
+      this.redrawSoon(); // where nothing changed, too: Plotly has already drawn what was asked for
     });
     this.box.addEventListener("scroll", () => this.redrawSoon());
     this.box.addEventListener("mousemove", (event) => this.hover(event));
@@ -465,7 +515,11 @@ export class Lanes {
     });
     /** @type {MouseEvent | null} */
     let pressed = null;
-    this.box.addEventListener("mousedown", (event) => { pressed = event; this.tip.hidden = true; }, true);
+    this.box.addEventListener("mousedown", (event) => {
+      this.settle(); // what is dragged starts from what Plotly knows
+      pressed = event;
+      this.tip.hidden = true;
+    }, true);
     window.addEventListener("mouseup", (event) => {
       const still = pressed && event.button === 0 && Math.hypot(event.clientX - pressed.clientX, event.clientY - pressed.clientY) < 4;
       pressed = null;

@@ -111,8 +111,8 @@ export class Overview {
     box.addEventListener("pointermove", (event) => {
       if (!held) return;
       const at = instant(event);
-      if (held.moves) lanes.zoomTo(held.x0 + at - held.at, held.x1 + at - held.at);
-      else if (at !== held.at) lanes.zoomTo(Math.min(at, held.at), Math.max(at, held.at));
+      if (held.moves) lanes.stepTo(held.x0 + at - held.at, held.x1 + at - held.at);
+      else if (at !== held.at) lanes.stepTo(Math.min(at, held.at), Math.max(at, held.at));
     });
     box.addEventListener("pointerup", (event) => {
       // A click beside what is shown brings that there.
