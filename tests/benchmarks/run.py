@@ -97,8 +97,7 @@ def benchmark(
             # Here alone: selenium is not needed otherwise.
             from tests.benchmarks.browsing import browse
 
-            opened, zoom = browse(page, Path(folder))
-            judged = browsing(name, opened, zoom, result.connections)
+            judged = browsing(name, browse(page, Path(folder)), result.connections)
     return result, judged
 
 
@@ -192,6 +191,10 @@ def main(
             console.print(table(result))
             results.append(result)
             browsed += judged
+        if browser:
+            from tests.benchmarks.browsing import FEW, FEW_CONNECTIONS, browse_few
+
+            browsed += browsing(FEW.parent.name, browse_few(place), FEW_CONNECTIONS)
         outcome = verdicts(results) + browsed
     for met, text in outcome:
         console.print("met   " if met else "MISSED", text, soft_wrap=True, highlight=False)

@@ -6,6 +6,7 @@ In: results. Out: verdicts in words, with both numbers. A shape without a target
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from tests.benchmarks.results import Result
 from tests.benchmarks.tools import CONCHART, OURS, PAGE, PAST, PEERS, REFERENCE, TEXT
@@ -26,12 +27,20 @@ PAGE_MEMORY = 350 * 2**20
 PAGE_BYTES = 12 * 2**20
 OPEN_S = 2.0
 ZOOM_S = 0.100
+STEP_S = 0.080
+"""Processor time of the page's thread for a step of a zoom or pan."""
+FEW_CONNECTIONS = 60
+FEW_STEP_S = 0.030
+"""The same, of a page of as many connections or fewer."""
 MAX_SLOWER = 1.10
 """How much longer anything may take than in the other checkout."""
 MAX_GROWTH = 1.25
 """How much more memory four times the file may take when the connections stay as few."""
 
 Verdict = tuple[bool, str]
+
+if TYPE_CHECKING:
+    from tests.benchmarks.browsing import Browsed  # which needs selenium
 
 
 def verdicts(results: list[Result]) -> list[Verdict]:
@@ -109,10 +118,14 @@ def _growth(results: list[Result]) -> Iterator[Verdict]:
         yield growth <= MAX_GROWTH, text
 
 
-def browsing(name: str, opened: float, zoom: float, connections: int) -> list[Verdict]:
-    """What somebody who opens the page in Chromium waits for."""
+def browsing(name: str, browsed: Browsed, connections: int) -> list[Verdict]:
+    """What somebody who opens the page in Chromium waits for, and what zoom and pan cost."""
     times = max(1.0, connections / PAGE_CONNECTIONS)
+    opened, zoom, step = browsed.opened, browsed.zoom, browsed.step
+    most = FEW_STEP_S if connections <= FEW_CONNECTIONS else STEP_S * times
+    text = f"a step of zoom or pan takes {step * 1_000:.0f} ms of processor time; target {most * 1_000:.0f} ms"
     return [
         (opened <= OPEN_S * times, f"{name}: Chromium opens the page in {opened:.2f} s; target {OPEN_S * times:.2f} s"),
         (zoom <= ZOOM_S * times, f"{name}: zoom and pan take {zoom:.3f} s (p95); target {ZOOM_S * times:.3f} s"),
+        (step <= most, f"{name}: {text}"),
     ]
