@@ -9,6 +9,22 @@ from typing import Any
 from conchart.labels.printable import printable
 from conchart.store.tables import Tables
 
+_HARMLESS = frozenset(
+    f"{kind}{several}"
+    for kind in (
+        "BOOLEAN",
+        "DOUBLE",
+        "FLOAT",
+        "BLOB",
+        "INTEGER",
+        "UINTEGER",
+        *(f"{sign}{size}INT" for sign in ("", "U") for size in ("TINY", "SMALL", "BIG", "HUGE")),
+    )
+    for several in ("", "[]")
+)
+"""Types of DuckDB whose values hold no text. There are several of such columns for each with texts, and nobody has to
+look at every value of theirs."""
+
 Row = dict[str, Any]
 Columns = dict[str, list[Any]]
 
@@ -26,12 +42,19 @@ def _clean(value: object) -> object:
 
 def rows(tables: Tables, query: str, params: object = None) -> Iterator[Row]:
     """Run ``query`` and yield one dictionary per row; texts are cleaned."""
-    names, records = tables.fetch_named(query, params)
+    names, types, records = tables.fetch_typed(query, params)
+    texts = [name for name, kind in zip(names, types, strict=True) if kind not in _HARMLESS]
     for values in records:
-        yield {name: _clean(value) for name, value in zip(names, values, strict=True)}
+        row = dict(zip(names, values, strict=True))
+        for name in texts:
+            row[name] = _clean(row[name])
+        yield row
 
 
 def columns(tables: Tables, query: str) -> Columns:
     """Run ``query`` and return one list per column, which is the smaller way to write a table as JSON."""
-    names, records = tables.fetch_named(query)
-    return {name: [_clean(values[i]) for values in records] for i, name in enumerate(names)}
+    names, types, records = tables.fetch_typed(query)
+    return {
+        name: [values[i] if types[i] in _HARMLESS else _clean(values[i]) for values in records]
+        for i, name in enumerate(names)
+    }

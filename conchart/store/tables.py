@@ -316,9 +316,15 @@ class Tables:
 
     def fetch_named(self, query: str, params: object = None) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Give the names of the columns of a query, and its rows."""
+        names, _, records = self.fetch_typed(query, params)
+        return names, records
+
+    def fetch_typed(self, query: str, params: object = None) -> tuple[list[str], list[str], list[tuple[Any, ...]]]:
+        """Give the names of the columns of a query, their types, and its rows."""
         self._provide_named(query)
         answer = self._database.execute(query, params)
-        return [name for name, *_ in answer.description or ()], answer.fetchall()
+        columns = answer.description or ()
+        return [name for name, *_ in columns], [str(kind) for _, kind, *_ in columns], answer.fetchall()
 
     def execute(self, statement: str, params: object = None) -> None:
         """Run a statement that returns no rows: a new table or view, a ``COPY``.

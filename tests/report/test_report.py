@@ -189,7 +189,7 @@ def test_without_findings_the_state_says_so() -> None:
 def test_no_query_of_a_summary_runs_twice(verbose: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each part is worked out once, whoever asks for it."""
     queries: Counter[tuple[str, str]] = Counter()
-    fetch: Callable[..., Any] = Trace.fetch_named
+    fetch: Callable[..., Any] = Trace.fetch_typed
 
     def counting(self: Trace, query: str, params: object = None) -> object:
         queries[query, repr(params)] += 1
@@ -197,7 +197,7 @@ def test_no_query_of_a_summary_runs_twice(verbose: bool, monkeypatch: pytest.Mon
 
     with conchart.read(CAPTURE) as trace:
         trace.provide("findings")
-        monkeypatch.setattr(Trace, "fetch_named", counting)
+        monkeypatch.setattr(Trace, "fetch_typed", counting)
         with report_of(trace) as report:
             print_summary(report, plain_console(io.StringIO()), DrawOptions(verbose=verbose))
     assert [query for query, times in queries.items() if times > 1] == []
