@@ -1,29 +1,29 @@
 """``conchart explain``: one connection, packet by packet."""
 
-from functools import partial
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 from conchart.cli.paths import FORCE, Input, write_option
 from conchart.cli.reading import Reading, ReadingCommand, read_captures, reading_options
-from conchart.cli.terminal import print_on, terminal
+from conchart.cli.terminal import printed_on, terminal
 from conchart.errors import MissingToolError, UsageError
 from conchart.labels.printable import printable
 from conchart.labels.units import count_of
 from conchart.outputs import check
 from conchart.outputs.options import DrawOptions
-from conchart.outputs.terminal.ladder import print_fields, print_ladder, print_segments
+from conchart.outputs.terminal.ladder import MAX_CLOCKS, MAX_RUNGS, print_fields, print_ladder, print_segments
 from conchart.outputs.terminal.logs import lines_of
 from conchart.outputs.terminal.sheet import Sheet
-from conchart.questions.explain import Ladder, connections, ladder
+from conchart.questions.explain import Connection, Ladder, LadderRow, connections, every_rung, ladder
 from conchart.questions.explain.bytes import dissected, segments
 from conchart.reading.options import LAST_STREAM
 from conchart.report import logs
 from conchart.trace import Trace
 
 _FORMATS = (".html",)
+_VERBOSELY = "Show every packet of a large connection. Add the fields of each handshake message and all TCP options."
 
 
 @click.command(cls=ReadingCommand)
@@ -31,7 +31,7 @@ _FORMATS = (".html",)
 @click.argument("stream", metavar="STREAM", type=click.IntRange(min=0))
 @write_option("Write the page (.html) of this connection.")
 @FORCE
-@click.option("-v", "--verbose", is_flag=True, help="Add the fields of each handshake message and all TCP options.")
+@click.option("-v", "--verbose", is_flag=True, help=_VERBOSELY)
 @click.option("-n", "--no-names", is_flag=True, help="Show addresses instead of the names found in the capture.")
 @reading_options
 def explain(
@@ -66,17 +66,21 @@ def explain(
         )
     with read_captures(captures, reading, explain=min(stream, LAST_STREAM)) as trace:
         found = _found(trace, stream)
+        drawn = ladder(found, most_clocks=MAX_CLOCKS, most_rungs=MAX_RUNGS)
         for output in outputs:
             trace.write(output, options=DrawOptions(names=not no_names, explained=stream), force=force)
-            click.echo(f"Wrote {printable(output)}: connection {stream}, {count_of(len(found.rungs), 'packet')}")
+            click.echo(f"Wrote {printable(output)}: connection {stream}, {count_of(drawn.packets, 'packet')}")
         if not outputs or verbose:
-            print_on(terminal(), partial(_print, trace, found, verbose=verbose))
+            console = terminal()
+            with printed_on(console) as write:
+                sheet = Sheet(console, write)
+                _print(trace, drawn, sheet, every_rung(found) if verbose else None)
 
 
-def _found(trace: Trace, stream: int) -> Ladder:
-    """Give the ladder of the stream, or say which streams there are."""
+def _found(trace: Trace, stream: int) -> Connection:
+    """Give the connection, or say which streams there are."""
     for connection in connections(trace, stream):
-        return ladder(connection)
+        return connection
     ((matching, last),) = trace.fetch(f"SELECT count(*) FILTER (stream = {stream}), max(stream) FROM connections")
     if matching:
         raise UsageError(
@@ -86,15 +90,15 @@ def _found(trace: Trace, stream: int) -> Ladder:
     raise UsageError(f"no connection {stream}: {there}")
 
 
-def _print(trace: Trace, found: Ladder, console: Console, *, verbose: bool) -> None:
-    sheet = Sheet(console)
-    print_ladder(found, sheet)
-    logged = logs.of_stream(trace, found.stream)
+def _print(trace: Trace, drawn: Ladder, sheet: Sheet, every: Iterable[LadderRow] | None) -> None:
+    """Write the ladder, or with ``every`` packet, whatever else there is."""
+    print_ladder(drawn, sheet, every, more=f"{trace.commands.explain(drawn.stream)} -v".lstrip())
+    logged = logs.of_stream(trace, drawn.stream)
     sheet.section("What the access log says of its requests", lines_of(logged, sheet.width))
-    if not verbose:
+    if every is None:
         return
-    print_segments(segments(trace, found.stream), sheet)
+    print_segments(segments(trace, drawn.stream), sheet)
     try:
-        print_fields(dissected(trace, found.stream), sheet)
+        print_fields(dissected(trace, drawn.stream), sheet)
     except MissingToolError as error:
         sheet.tell([("Fields", str(error))])

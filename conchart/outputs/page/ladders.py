@@ -45,7 +45,11 @@ def ladders(tables: Tables, axis: TimeAxis, options: DrawOptions) -> Iterator[tu
     """
     lanes = dict(tables.fetch("SELECT stream, lane FROM drawn"))
     gathered = connections(tables, names=options.names, most=MAX_PACKETS, first=options.explained)
-    shown = [(lanes[one.stream], ladder(one, most_clocks=MAX_CLOCKS)) for one in gathered if one.stream in lanes]
+    shown = [
+        (lanes[one.stream], ladder(one, most_clocks=MAX_CLOCKS, most_rungs=MAX_RUNGS))
+        for one in gathered
+        if one.stream in lanes
+    ]
     shown.sort(key=lambda pair: pair[0])
     found = {
         "rungs": _rungs(shown, axis),
@@ -82,11 +86,11 @@ def _limits(complete: int, shown: int) -> Iterator[str]:
 
 def _facts(one: Ladder) -> Iterator[tuple[str, str]]:
     yield from one.facts
-    if len(one.rungs) > MAX_RUNGS:
+    if one.packets > MAX_RUNGS:
         yield (
             "left out",
-            f"{count_of(len(one.rungs) - MAX_RUNGS, 'packet')} after the first {format_count(MAX_RUNGS)}: "
-            f"conchart explain CAPTURE {one.stream}",
+            f"{count_of(one.packets - MAX_RUNGS, 'packet')} after the first {format_count(MAX_RUNGS)}: "
+            f"conchart explain CAPTURE {one.stream} -v",
         )
 
 

@@ -5,15 +5,15 @@ In: a ladder. Out: lines on a sheet.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from conchart.labels.units import format_ns
+from conchart.labels.units import count_of, format_count, format_ns
 from conchart.outputs.terminal.sheet import Sheet
 from conchart.outputs.terminal.words import fit, wrapped
-from conchart.questions.explain import Clock, Ladder, LadderRow, Pause
+from conchart.questions.explain import Ladder, LadderRow, Pause
 from conchart.questions.explain.bytes import Dissected
 from conchart.questions.explain.clocks import WHY
 
@@ -30,27 +30,52 @@ _ARROWS = {True: " ──▶ ", False: " ◀── "}
 _LOST = {True: " ──✕ ", False: " ✕── "}
 """By whether the client sent it."""
 _FIGURES = 47
-_MOST_EXCHANGES = 3
+MAX_CLOCKS = 3
+"""Exchanges of which is told what other programs would print."""
+MAX_RUNGS = 4_000
+"""Packets that are told without ``-v``, besides those that matter."""
 
 
-def print_ladder(ladder: Ladder, sheet: Sheet) -> None:
-    """Write all of it."""
+def print_ladder(ladder: Ladder, sheet: Sheet, rungs: Iterable[LadderRow] | None = None, *, more: str = "-v") -> None:
+    """Write all of it.
+
+    Args:
+        ladder: The ladder.
+        sheet: Where to.
+        rungs: All packets, in place of those that the ladder has; each is written before the next is asked for.
+        more: What to type to see what the ladder leaves out.
+    """
     sheet.show(Text(f"Connection {ladder.stream} ({ladder.filter}): {ladder.client} → {ladder.server}", "bold"))
     sheet.tell(ladder.facts)
+    left_out = ladder.left_out if rungs is None else {}
+    if left_out:
+        sheet.tell([("left out", _left_out(ladder, more))])
     of_places = "ms since the first packet, when each place saw them, by one clock"
     of_one = "milliseconds since the first, frame, → client to server, ← server to client"
-    sheet.section(f"Packets: {of_places if ladder.places else of_one}", _rungs(ladder, sheet))
-    sheet.section("What other programs would print", _clocks(ladder.clocks, sheet))
+    sheet.section(f"Packets: {of_places if ladder.places else of_one}", _rungs(ladder, sheet, rungs))
+    sheet.section("What other programs would print", _clocks(ladder, sheet))
 
 
-def _rungs(ladder: Ladder, sheet: Sheet) -> Iterator[Text]:
+def _left_out(ladder: Ladder, more: str) -> str:
+    first = next(number for number, rung in enumerate(ladder.rungs, 1) if rung.frame in ladder.left_out)
+    count = format_count(sum(ladder.left_out.values()))
+    return (
+        f"{count} of {count_of(ladder.packets, 'packet')}. Here are the first {format_count(first)} packets, those "
+        f"beside pauses, the first losses and repetitions, and the last packets. All of them: {more}"
+    )
+
+
+def _rungs(ladder: Ladder, sheet: Sheet, rungs: Iterable[LadderRow] | None) -> Iterator[Text]:
     silences = {silence.start_frame: silence for silence in ladder.silences}
+    left_out = ladder.left_out if rungs is None else {}
     if ladder.places:
         yield from _columns(ladder, _column(ladder, sheet))
-    for rung in ladder.rungs:
+    for rung in ladder.rungs if rungs is None else rungs:
         yield from _rung(rung, ladder, sheet)
         if rung.frame in silences:
             yield from _silence(silences[rung.frame], sheet)
+        if rung.frame in left_out:
+            yield Text(f"{'':{_INDENT - 3}}⋮  {count_of(left_out[rung.frame], 'packet')} left out", "dim")
 
 
 def _column(ladder: Ladder, sheet: Sheet) -> int:
@@ -115,8 +140,8 @@ def _silence(silence: Pause, sheet: Sheet) -> Iterator[Text]:
         yield Text.assemble(" " * (_INDENT - 3), "   " if number else "⋮  ", (line, "italic"))
 
 
-def _clocks(clocks: list[Clock], sheet: Sheet) -> Iterator[Text]:
-    shown = [clock for clock in clocks if clock.exchange < _MOST_EXCHANGES]
+def _clocks(ladder: Ladder, sheet: Sheet) -> Iterator[Text]:
+    shown = [clock for clock in ladder.clocks if clock.exchange < MAX_CLOCKS]
     exchange, program = -1, ""
     for clock in shown:
         if clock.exchange != exchange:
@@ -129,8 +154,8 @@ def _clocks(clocks: list[Clock], sheet: Sheet) -> Iterator[Text]:
         first, *more = wrapped(clock.meaning, sheet.width - _FIGURES)
         yield Text(f"  {label:<10} {clock.name:<20} {took:>10}   {first}")
         yield from (Text(f"{'':{_FIGURES}}{line}") for line in more)
-    if len(shown) < len(clocks):
-        yield Text(f"  … and of {clocks[-1].exchange + 1 - _MOST_EXCHANGES} more requests")
+    if ladder.last_clocked >= MAX_CLOCKS:
+        yield Text(f"  … and of {ladder.last_clocked + 1 - MAX_CLOCKS} more requests")
     if shown:
         for sentence in WHY:
             yield from (Text(line, "dim") for line in wrapped(sentence, sheet.width))
@@ -150,14 +175,14 @@ def _fields(message: Dissected, sheet: Sheet) -> Iterator[Text]:
         yield from (Text(f"{indent}{line}") for line in lines)
 
 
-def print_segments(segments: list[Packet], sheet: Sheet) -> None:
+def print_segments(segments: Iterable[Packet], sheet: Sheet) -> None:
     """Write the segments header by header, by dpkt."""
     sheet.section(
         "Segments: frame, sender's port, flags, seq, ack, window as sent, bytes, options", _segments(segments)
     )
 
 
-def _segments(segments: list[Packet]) -> Iterator[Text]:
+def _segments(segments: Iterable[Packet]) -> Iterator[Text]:
     for one in segments:
         options = ", ".join(one.options)
         yield Text(

@@ -57,6 +57,9 @@ def names_text(names: Sequence[str] | None) -> str:
 
 def wrapped(text: str, width: int, *, indent: str = "") -> list[str]:
     """Break text at spaces, but no path, and nothing between a number and its unit; indent all lines but the first."""
+    # What fits on a line, as nearly all does, is neither searched nor taken apart.
+    if len(text) <= max(40, width) and text.isprintable():
+        return [text.rstrip()]
     joined = _BEFORE_UNIT.sub("\u00a0", text)
     lines = wrap(joined, max(40, width), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines] or [""]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 
 import dpkt
@@ -48,6 +49,12 @@ def packet_list(raw: Iterable[tuple[int, int, bytes]]) -> list[Packet]:
     return [packet for frame, at, ip_packet in raw if (packet := _packet(frame, at, ip_packet))]
 
 
+@lru_cache(maxsize=64)
+def _address(raw: bytes) -> str:
+    """Write an address; a connection has two."""
+    return str(ip_address(raw))
+
+
 def _packet(frame: int, at: int, raw: bytes) -> Packet | None:
     try:
         ip = dpkt.ip6.IP6(raw) if raw[0] >> 4 == 6 else dpkt.ip.IP(raw)
@@ -59,9 +66,9 @@ def _packet(frame: int, at: int, raw: bytes) -> Packet | None:
     return Packet(
         frame=frame,
         at=at,
-        source=str(ip_address(ip.src)),
+        source=_address(ip.src),
         source_port=tcp.sport,
-        destination=str(ip_address(ip.dst)),
+        destination=_address(ip.dst),
         destination_port=tcp.dport,
         flags="".join(letter for bit, letter in _LETTERS if tcp.flags & bit),
         seq=tcp.seq,

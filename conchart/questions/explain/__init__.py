@@ -6,8 +6,19 @@ packets are kept have none, but for the connection that ``read(explain=…)`` na
 
 from conchart.questions.explain.clocks import Clock, clocks
 from conchart.questions.explain.connection import Connection, connections, count_complete
-from conchart.questions.explain.ladder import Ladder, ladder
+from conchart.questions.explain.ladder import Ladder, every_rung, ladder
 from conchart.questions.explain.pauses import Pause
 from conchart.questions.explain.sequence import LadderRow
 
-__all__ = ["Clock", "Connection", "Ladder", "LadderRow", "Pause", "clocks", "connections", "count_complete", "ladder"]
+__all__ = [
+    "Clock",
+    "Connection",
+    "Ladder",
+    "LadderRow",
+    "Pause",
+    "clocks",
+    "connections",
+    "count_complete",
+    "every_rung",
+    "ladder",
+]

@@ -5,6 +5,7 @@ In: a trace that was read with ``explain``. Out: fields and segments, as ``quest
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,13 @@ _MESSAGES = """
     FROM messages LEFT JOIN handshakes ON handshakes.stream = messages.stream AND handshakes.number = messages.handshake
     WHERE messages.stream = $stream AND body IS NOT NULL ORDER BY messages.number
 """
+
+_SEGMENTS = """
+    SELECT frame, seen_at, segment FROM packets WHERE stream = $stream AND segment IS NOT NULL AND frame > $after
+    ORDER BY frame LIMIT $most
+"""
+_AT_ONCE = 20_000
+"""Segments that are fetched at once: a connection may have millions, each with its bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +56,11 @@ def dissected(tables: Tables, stream: int) -> list[Dissected]:
     ]
 
 
-def segments(tables: Tables, stream: int) -> list[Packet]:
+def segments(tables: Tables, stream: int) -> Iterator[Packet]:
     """Give the segments of the connection, header by header."""
     from conchart.questions.dissect.packets import packet_list
 
-    found = "SELECT frame, seen_at, segment FROM packets WHERE stream = $stream AND segment IS NOT NULL ORDER BY frame"
-    return packet_list(tables.fetch(found, {"stream": stream}))
+    after = -1
+    while found := tables.fetch(_SEGMENTS, {"stream": stream, "after": after, "most": _AT_ONCE}):
+        yield from packet_list(found)
+        after = found[-1][0]

@@ -4,17 +4,19 @@ In: a connection. Out: :class:`Ladder`.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from conchart.labels.printable import endpoint
 from conchart.labels.stalls import stall_kind
 from conchart.labels.units import count_of, format_ns
-from conchart.questions.explain.clocks import Clock, clocks
+from conchart.questions.explain.clocks import Clock, clocks, last_clocked
 from conchart.questions.explain.connection import Connection
+from conchart.questions.explain.excerpt import excerpt, mattering
 from conchart.questions.explain.pauses import Pause, silences
 from conchart.questions.explain.payload_labels import cargo
-from conchart.questions.explain.quic import sealed
+from conchart.questions.explain.quic import quiet_frames, sealed
 from conchart.questions.explain.sequence import LadderRow, rungs, several_places
 from conchart.report import facts, races, tunnels
 from conchart.report.phase_places import where
@@ -22,6 +24,8 @@ from conchart.report.rows import Row
 
 _MOST_LISTED = 10
 """Exchanges of which it is said what messages they have."""
+_MOST_LOST = 100
+"""Packets that are told because one place alone saw them."""
 
 _OWED = (
     ("response_at", "the server has owed the rest of its response"),
@@ -42,34 +46,69 @@ class Ladder:
     """Wireshark's display filter."""
     opened_at: int
     rungs: list[LadderRow]
+    """The packets that are told."""
+    packets: int
+    """All of them."""
+    left_out: dict[int, int]
+    """How many packets are not told behind a frame."""
     silences: list[Pause]
     facts: list[tuple[str, str]]
     """What it amounts to: a word or two, and a sentence."""
     clocks: list[Clock]
+    last_clocked: int
+    """The last exchange of which other programs would print something; -1 where there is none."""
     places: tuple[tuple[str, int | None], ...]
     """Of a connection that several places saw: their names from the client on, and ± of the clock against the one
     before; empty where one place saw it."""
 
 
-def ladder(connection: Connection, *, most_clocks: int | None = None) -> Ladder:
-    """Explain a connection; ``most_clocks``: with what other programs would print of so many exchanges, not of all."""
+def ladder(connection: Connection, *, most_clocks: int | None = None, most_rungs: int | None = None) -> Ladder:
+    """Explain a connection.
+
+    Args:
+        connection: With all its packets.
+        most_clocks: What other programs would print is told of so many exchanges; None for all.
+        most_rungs: Of a larger connection so many packets are told, and then what matters; None for all.
+    """
     about = connection.about
-    carried = cargo(connection)
-    steps = list(rungs(connection, carried))
+    pauses = list(silences(connection, quiet_frames(connection)))
+    several = len(connection.places) > 1
+    matter = mattering(connection.packets, pauses)
+    chosen = None
+    if not several:
+        chosen = excerpt([packet["frame"] for packet in connection.packets], matter, most_rungs)
+    told = None if chosen is None else chosen.frames
+    carried = cargo(connection, told)
+    steps = several_places(connection, list(rungs(connection, carried, told)))
+    count = len(steps) if several else len(connection.packets)
+    if several:
+        # Which packets there are is known when those of every place are in order.
+        lost = islice((step.frame for step in steps if step.lost_to), _MOST_LOST)
+        chosen = excerpt([step.frame for step in steps], matter.union(lost), most_rungs)
+        steps = [step for step in steps if chosen is None or step.frame in chosen.frames]
     return Ladder(
         stream=connection.stream,
         client=endpoint(about["client_ip"], about["client_port"]),
         server=endpoint(about["server_ip"], about["server_port"]),
         filter=f"{about['transport']}.stream eq {about['transport_stream']}",
         opened_at=about["opened_at"],
-        rungs=several_places(connection, steps),
-        silences=list(silences(connection, steps)),
+        rungs=steps,
+        packets=count,
+        left_out={} if chosen is None else chosen.left_out,
+        silences=pauses,
         facts=list(_facts(connection, any(one.hidden for here in carried.values() for one in here))),
         clocks=list(clocks(connection, most_clocks)),
+        last_clocked=last_clocked(connection),
         places=tuple((row["place"], row["doubt_ns"]) for row in connection.places)
         if len(connection.places) > 1
         else (),
     )
+
+
+def every_rung(connection: Connection) -> Iterable[LadderRow]:
+    """Give all packets of a connection, each when it is asked for."""
+    steps = rungs(connection, cargo(connection))
+    return several_places(connection, list(steps)) if len(connection.places) > 1 else steps
 
 
 def _facts(connection: Connection, hidden: bool) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ the handshake, as far as that tells, and marked.
 
 from bisect import bisect_right
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -50,18 +50,26 @@ def _line(name: str, exchange: Row) -> str:
     return str(exchange["answer"] or "")
 
 
-def cargo(connection: Connection) -> dict[int, list[PayloadLabel]]:
-    """Say of each frame of the connection what it carries, but for what TCP says by itself."""
+def cargo(connection: Connection, told: Container[int] | None = None) -> dict[int, list[PayloadLabel]]:
+    """Say of each frame of the connection what it carries, but for what TCP says by itself.
+
+    Args:
+        connection: With all its packets.
+        told: The frames that are told; None for all. Of others, no more than the records is said: a record has its name
+            from those beside it.
+    """
     carried: dict[int, list[PayloadLabel]] = defaultdict(list)
     sides = {sender: (name, Spans(connection.exchanges, name)) for name, sender in SIDES.items()}
     for frame, one in _records(connection, {sender: spans for sender, (_, spans) in sides.items()}):
         carried[frame].append(one)
     several = len(connection.exchanges) > 1
     for packet in sorted(connection.packets, key=lambda packet: packet["seen_at"]):
-        if packet["bytes"]:
+        if packet["bytes"] and (told is None or packet["frame"] in told):
             name, spans = sides[packet["sender"]]
             carried[packet["frame"]] += _parts(name, spans, packet["seen_at"], several=several)
     for message in connection.contents:
+        if told is not None and message["end_frame"] not in told:
+            continue
         kind = message["kind"]
         carried[message["end_frame"]].append(
             PayloadLabel(name=f"{kind} message" if kind in ("text", "binary") else kind)

@@ -7,7 +7,7 @@ a frame is for is said where the connection has the first one of its kind.
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
@@ -18,6 +18,8 @@ from conchart.report.rows import Row
 
 _SILENT = ("ACK", "PADDING")
 """Frames that nobody acknowledges; CONNECTION_CLOSE is the last word."""
+_BARE = ("Retry", "Version Negotiation", "unknown")
+"""Packets without a number."""
 _MOST_FRAMES = 12
 """Of one packet."""
 
@@ -125,17 +127,37 @@ class DatagramText:
 
     words: list[str] = field(default_factory=list)
     sentences: list[str] = field(default_factory=list)
-    speaks: bool = False
-    """The peer must acknowledge it, or it cannot be opened."""
 
 
-def describe_datagrams(connection: Connection) -> dict[int, DatagramText]:
-    """Say of each capture frame what packets and frames it has; nothing where it is not QUIC."""
+def describe_datagrams(connection: Connection, told: Container[int] | None = None) -> dict[int, DatagramText]:
+    """Say of each capture frame what packets and frames it has; nothing where it is not QUIC.
+
+    Args:
+        connection: With all its packets.
+        told: The capture frames that are told; None for all.
+    """
     teller = _Teller(connection)
     datagrams: dict[int, DatagramText] = {}
     for (number, _), rows in groupby(connection.quic_frames, key=lambda row: (row["frame"], row["packet"])):
-        teller.packet(datagrams.setdefault(number, DatagramText()), list(rows))
+        if told is None or number in told:
+            teller.packet(datagrams.setdefault(number, DatagramText()), list(rows))
+        else:
+            teller.pass_by(rows)
     return datagrams
+
+
+def quiet_frames(connection: Connection) -> set[int]:
+    """Give the capture frames of datagrams that the peer does not acknowledge; copies are not among them."""
+    copies = {packet["frame"] for packet in connection.packets if packet["mark"] == "duplicate"}
+    speaking = {row["frame"] for row in connection.quic_frames if _speaks(row)}
+    return {row["frame"] for row in connection.quic_frames} - speaking - copies
+
+
+def _speaks(row: Row) -> bool:
+    """Whether a frame has its packet acknowledged, or cannot be opened."""
+    if row["packet_number"] is None or row["packet_type"] in _BARE:
+        return True
+    return row["kind"] is not None and row["kind"] not in _SILENT
 
 
 class _Teller:
@@ -175,7 +197,7 @@ class _Teller:
         if len(words) > _MOST_FRAMES:
             words[_MOST_FRAMES:] = [f"and {len(words) - _MOST_FRAMES} more frames"]
         number = "" if first["packet_number"] is None else f" {first['packet_number']}"
-        closed = first["packet_number"] is None and kind not in ("Retry", "Version Negotiation", "unknown")
+        closed = first["packet_number"] is None and kind not in _BARE
         head = f"({kind}, {format_bytes(first['packet_bytes'])})" if closed else f"{kind}{number}"
         if lost := self._lost.get((first["frame"], first["sender"], first["packet_number"])):
             head += " overtaken" if lost["arrived"] else " LOST"
@@ -194,8 +216,13 @@ class _Teller:
             )
         datagram.words.append(f"{head}: {', '.join(words)}" if words else head)
         datagram.sentences += sentences
-        datagram.speaks |= closed or kind in ("Retry", "Version Negotiation", "unknown")
-        datagram.speaks |= any(row["kind"] is not None and row["kind"] not in _SILENT for row in rows)
+
+    def pass_by(self, rows: Iterable[Row]) -> None:
+        """Keep in mind how far a packet goes that is not told: a later one may send the same again."""
+        for row in rows:
+            if row["kind"] in ("CRYPTO", "STREAM"):
+                self._number = bisect_right(self._begun, row["frame"])
+                self._span(row)
 
     def _explain(self, sentences: list[str], name: str, meaning: str) -> None:
         if meaning and name not in self._explained:

@@ -4,7 +4,7 @@ In: a connection. Out: a :class:`LadderRow` per packet, in the order in which th
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from conchart.labels.units import format_bytes, format_count, format_ns
@@ -42,8 +42,6 @@ class LadderRow:
     """What it carries, for the arrow."""
     says: str
     """What it is for."""
-    only_acknowledges: bool = False
-    """A packet of QUIC that the peer does not acknowledge: it ends no silence."""
     seen: tuple[tuple[str, int], ...] = ()
     """Of a connection that several places saw: the places in the order of the packet's way, and when each saw it."""
     lost_to: str | None = None
@@ -88,10 +86,21 @@ def _words_of(packet: Row) -> str:
     return ", ".join([*words, *([format_bytes(packet["bytes"])] if packet["bytes"] else [])]) or "ACK"
 
 
-def rungs(connection: Connection, carried: Mapping[int, list[PayloadLabel]]) -> Iterator[LadderRow]:
-    """Give the packets; ``carried``: what each frame carries."""
-    tcp, quic = _Tcp(connection), describe_datagrams(connection)
+def rungs(
+    connection: Connection, carried: Mapping[int, list[PayloadLabel]], told: Container[int] | None = None
+) -> Iterator[LadderRow]:
+    """Give the packets one by one.
+
+    Args:
+        connection: With all its packets.
+        carried: What each frame carries.
+        told: The frames that are told; None for all.
+    """
+    tcp, quic = _Tcp(connection), describe_datagrams(connection, told)
     for packet in connection.packets:
+        tcp.note(packet)
+        if told is not None and packet["frame"] not in told:
+            continue
         here = [] if packet["mark"] in ("retransmit", "duplicate", "keepalive") else carried.get(packet["frame"], [])
         datagram = quic.get(packet["frame"]) if packet["mark"] != "duplicate" else None
         words, sentences = tcp.packet(packet, described=bool(here) or datagram is not None)
@@ -111,7 +120,6 @@ def rungs(connection: Connection, carried: Mapping[int, list[PayloadLabel]]) -> 
             mark=packet["mark"],
             label=", ".join(_counted(words)),
             says=" ".join(sentences),
-            only_acknowledges=datagram is not None and not datagram.speaks,
         )
 
 
@@ -140,16 +148,22 @@ class _Tcp:
         """By sender: the frame whose last byte is before that number."""
         self._syn_acked = False
 
+    def note(self, packet: Row) -> None:
+        """Keep in mind which bytes a packet has: later ones acknowledge them, or are the same."""
+        if packet["seq"] is None:
+            return
+        ends, end = self._ends[packet["sender"]], packet["seq"] + packet["bytes"]
+        if packet["bytes"]:
+            ends.setdefault(end, packet["frame"])
+        if "F" in packet["flags"]:
+            ends.setdefault(end + 1, packet["frame"])
+
     def packet(self, packet: Row, *, described: bool) -> tuple[list[str], list[str]]:
         """Give the words for its arrow and the sentences; ``described``: what it carries is described besides."""
         if self._udp:
             return ([], []) if described else ([f"{packet['bytes']} bytes"], ["A datagram."])
         sender, flags = packet["sender"], packet["flags"]
         peer = "server" if sender == "client" else "client"
-        if packet["seq"] is not None and packet["bytes"]:
-            self._ends[sender].setdefault(packet["seq"] + packet["bytes"], packet["frame"])
-        if packet["seq"] is not None and "F" in flags:
-            self._ends[sender].setdefault(packet["seq"] + packet["bytes"] + 1, packet["frame"])
         words: list[str] = []
         sentences: list[str] = []
         if packet["mark"] in _MARKS:

@@ -4,34 +4,37 @@ from types import SimpleNamespace
 from typing import Any
 
 from conchart.questions.explain.pauses import Pause, silences
-from conchart.questions.explain.sequence import LadderRow
+from conchart.report.rows import Row
 
 MS = 1_000_000
 
 
-def rung(frame: int, at: int, sender: str, flags: str = "PA", size: int = 100, *, quiet: bool = False) -> LadderRow:
-    return LadderRow(
-        frame=frame, seen_at=at * MS, sender=sender, flags=flags, bytes=size, seq=None, ack=None, window_bytes=None,
-        mark=None, label="", says="", only_acknowledges=quiet,
-    )  # fmt: skip
+def packet(frame: int, at: int, sender: str, flags: str = "PA", size: int = 100) -> Row:
+    return {"frame": frame, "seen_at": at * MS, "sender": sender, "flags": flags, "bytes": size}
 
 
 def phase(kind: str, start: int, end: int) -> dict[str, Any]:
     return {"kind": kind, "start_at": start * MS, "end_at": end * MS}
 
 
-def found(*rungs: LadderRow, lifetime: int = 100, rtt: int = 1, **facts: Any) -> list[Pause]:  # noqa: ANN401
+def found(
+    *packets: Row,
+    lifetime: int = 100,
+    rtt: int = 1,
+    quiet: tuple[int, ...] = (),
+    **facts: Any,  # noqa: ANN401
+) -> list[Pause]:
     about = {"opened_at": 0, "closed_at": lifetime * MS, "unacknowledged_client": 0} | facts.pop("about", {})
-    rows: dict[str, Any] = {"stalls": [], "phases": [], "exchanges": [], **facts}
+    rows: dict[str, Any] = {"packets": packets, "stalls": [], "phases": [], "exchanges": [], **facts}
     connection: Any = SimpleNamespace(about=about, rtt_ns={"client": rtt * MS, "server": rtt * MS}, **rows)
-    return list(silences(connection, list(rungs)))
+    return list(silences(connection, quiet))
 
 
-def says(*rungs: LadderRow, **facts: Any) -> list[str]:  # noqa: ANN401
-    return [one.says for one in found(*rungs, **facts)]
+def says(*packets: Row, **facts: Any) -> list[str]:  # noqa: ANN401
+    return [one.says for one in found(*packets, **facts)]
 
 
-REQUEST, RESPONSE = rung(1, 0, "client"), rung(2, 60, "server")
+REQUEST, RESPONSE = packet(1, 0, "client"), packet(2, 60, "server")
 
 
 def test_a_wait_is_the_servers_and_tells_how_much_of_it_is_the_way() -> None:
@@ -46,7 +49,7 @@ def test_a_wait_is_the_servers_and_tells_how_much_of_it_is_the_way() -> None:
 def test_what_takes_a_round_trip_is_the_distance() -> None:
     assert says(REQUEST, RESPONSE, rtt=48) == ["60.0 ms on the way to the server and back"]
     assert "nobody owes" in says(REQUEST, RESPONSE, rtt=47)[0]
-    assert "nobody owes" in says(REQUEST, rung(2, 60, "client"), rtt=90)[0], "it is no answer"
+    assert "nobody owes" in says(REQUEST, packet(2, 60, "client"), rtt=90)[0], "it is no answer"
 
 
 def test_short_silences_are_not_told() -> None:
@@ -62,13 +65,17 @@ def test_a_phase_counts_that_covers_half_of_the_silence() -> None:
 
 
 def test_what_only_acknowledges_ends_no_silence_but_for_the_one_that_opens_the_connection() -> None:
-    acknowledges = rung(9, 30, "server", "A", 0)
+    acknowledges = packet(9, 30, "server", "A", 0)
     assert [one.end_frame for one in found(REQUEST, acknowledges, RESPONSE)] == [2]
-    assert [one.end_frame for one in found(REQUEST, rung(9, 30, "server", quiet=True), RESPONSE)] == [2]
-    opening = (rung(1, 0, "client", "S", 0), rung(2, 20, "server", "SA", 0), rung(3, 40, "client", "A", 0))
-    assert [one.end_frame for one in found(*opening, rung(4, 60, "client"))] == [2, 3, 4]
-    assert [one.end_frame for one in found(*opening, rung(4, 60, "client"), rung(5, 80, "client", "A", 0))] == [2, 3, 4]
-    assert [one.end_frame for one in found(REQUEST, rung(2, 50, "server", "FA", 0))] == [2]
+    assert [one.end_frame for one in found(REQUEST, packet(9, 30, "server"), RESPONSE, quiet=(9,))] == [2]
+    opening = (packet(1, 0, "client", "S", 0), packet(2, 20, "server", "SA", 0), packet(3, 40, "client", "A", 0))
+    assert [one.end_frame for one in found(*opening, packet(4, 60, "client"))] == [2, 3, 4]
+    assert [one.end_frame for one in found(*opening, packet(4, 60, "client"), packet(5, 80, "client", "A", 0))] == [
+        2,
+        3,
+        4,
+    ]
+    assert [one.end_frame for one in found(REQUEST, packet(2, 50, "server", "FA", 0))] == [2]
 
 
 def stall(kind: str = "rto", **facts: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -84,7 +91,7 @@ def stall(kind: str = "rto", **facts: Any) -> dict[str, Any]:  # noqa: ANN401
 
 
 def test_a_stall_says_why_and_is_one_however_many_packets_lie_in_it() -> None:
-    between = rung(3, 30, "client")
+    between = packet(3, 30, "client")
     (one,) = found(REQUEST, between, RESPONSE, stalls=[stall()])
     assert (one.start_frame, one.end_frame) == (1, 2)
     assert one.says.startswith("60.0 ms in which the client's next byte does not come: ")
