@@ -47,7 +47,8 @@ def rows(tables: Tables, query: str, params: object = None) -> Iterator[Row]:
     for values in records:
         row = dict(zip(names, values, strict=True))
         for name in texts:
-            row[name] = _clean(row[name])
+            if row[name] is not None:
+                row[name] = _clean(row[name])
         yield row
 
 

@@ -49,7 +49,8 @@ class Sheet:
 
     def _coloured(self, line: Text) -> str:
         words = []
-        for text, style, _ in line.render(self._console):
+        # A line gives its parts their styles, and what it is put together with, its own.
+        for text, style, _ in Text.assemble(line).render(self._console):
             shown = style.without_color if style and self._console.no_color else style
             words.append(shown.render(text, color_system=self._system) if shown else text)
         return "".join(words)

@@ -13,6 +13,7 @@ from conchart.report.messages import BY_EXCHANGE
 from conchart.report.phase_places import PARTS
 from conchart.report.races import OF_STREAMS
 from conchart.report.rows import Row, rows
+from conchart.report.tunnels import COLUMNS as TUNNEL
 from conchart.store.sql import COSTLIEST, NEEDLESS, UNFINISHED
 from conchart.store.tables import Tables
 
@@ -22,7 +23,8 @@ _TABLES = {
     "messages": "SELECT * EXCLUDE (body) FROM messages ORDER BY stream, number",
     "handshakes": "FROM handshakes ORDER BY stream, number",
     "exchanges": f"""
-        SELECT *, status_text AS answer, tunnel_done_at - request_at AS tunnel_ns, {UNFINISHED} AS unfinished,
+        SELECT stream, number, protocol, method, target, status_text AS answer, outcome, ended_by, ended_frame,
+            request_at, request_done_at, response_at, response_done_at, {TUNNEL}, {UNFINISHED} AS unfinished,
             {NEEDLESS} AS needless
         FROM exchanges ORDER BY stream, number""",
     "message_counts": f"FROM ({BY_EXCHANGE}) ORDER BY stream, number",
