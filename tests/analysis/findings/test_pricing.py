@@ -10,6 +10,7 @@ import pytest
 
 from conchart.analysis.findings.pricing import FORGET, find
 from conchart.analysis.findings.rule import Fix, Rule, chosen_thresholds
+from conchart.analysis.waits import UsersWaits
 from conchart.errors import UsageError
 from conchart.store.tables import Tables
 from tests.by_hand import Row, connection, tables_of
@@ -68,7 +69,8 @@ def rule(
 
 
 def found(tables: Tables, *rules: Rule, **thresholds: float) -> list[Row]:
-    find(tables, rules, chosen_thresholds(thresholds))
+    chosen = chosen_thresholds(thresholds)
+    find(tables, rules, chosen, UsersWaits(tables, chosen))
     names, rows = tables.fetch_named("FROM findings ORDER BY number")
     return [dict(zip(names, values, strict=True)) for values in rows]
 

@@ -17,6 +17,7 @@ from conchart.analysis.findings import pricing as findings
 from conchart.analysis.findings.evidence import EVIDENCE, evidence
 from conchart.analysis.findings.pricing import advice, find
 from conchart.analysis.findings.rule import Fix, Rule, chosen_thresholds, load_rules, parse_rule, thresholds
+from conchart.analysis.waits import UsersWaits
 from conchart.labels.filling import fill
 from conchart.store.schema import TABLES
 from conchart.store.sql import with_values
@@ -428,7 +429,7 @@ def test_a_proxy_is_what_its_front_says_unless_its_backend_says_that(
             "UPDATE exchanges SET server_software = CASE WHEN stream % 2 = 0 THEN $front ELSE $backend END",
             {"front": front, "backend": backend},
         )
-        find(trace, [rule], chosen_thresholds({}))
+        find(trace, [rule], chosen_thresholds({}), UsersWaits(trace, chosen_thresholds({})))
         ((advised,),) = trace.sql("SELECT advice FROM findings WHERE hop = 'backend'").fetchall()
     assert advised.split("\n") == lines
 
