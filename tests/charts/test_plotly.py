@@ -45,7 +45,7 @@ def test_the_page_of_a_small_capture_is_small() -> None:
     if "basic" not in zlib.decompress(base64.b64decode(script), -15).decode().splitlines()[1]:
         pytest.skip("this build has the whole Plotly: npm was not there")
     with conchart.read(ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap") as trace:
-        assert len(render(trace).encode()) <= 900_000
+        assert len(render(trace).encode()) <= 910_000
 
 
 def test_the_basic_bundle_is_the_known_package_or_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
