@@ -35,11 +35,11 @@ LEAST_NESTED = 0.8
 FEW = 8
 """Exchanges that may be nested by chance."""
 
+_SEVERAL = "SELECT count(DISTINCT (server_ip, server_port)) > 1 FROM connections"
 # What a capture must have for each way in which somebody hands a connection through, or says that two addresses are one
-# machine. Where there is one server, nobody stands before another.
+# machine.
 _CLUES = """
-    SELECT count(DISTINCT (server_ip, server_port)) > 1,
-        (SELECT count(client_random) > count(DISTINCT client_random) FROM handshakes WHERE number = 0),
+    SELECT (SELECT count(client_random) > count(DISTINCT client_random) FROM handshakes WHERE number = 0),
         bool_or(announced_ip IS NOT NULL),
         count(DISTINCT (server_ip, server_port)) > count(DISTINCT server_ip),
         bool_or(local_end IS NOT NULL),
@@ -52,13 +52,12 @@ _CLUES = """
 class _Clues(NamedTuple):
     """What there is in a capture."""
 
-    several_servers: bool
-    repeated_hellos: bool
-    announcements: bool
-    several_ports: bool
-    local_ends: bool
-    forwarded: bool
-    network_cards: bool
+    repeated_hellos: bool = False
+    announcements: bool = False
+    several_ports: bool = False
+    local_ends: bool = False
+    forwarded: bool = False
+    network_cards: bool = False
 
 
 _REPEATED = f"""
@@ -278,9 +277,11 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> No
         tables: Those of a trace.
         proxies: Addresses of each proxy, where somebody knows better.
     """
-    clues = _Clues(*tables.fetch(_CLUES)[0])
+    ((several,),) = tables.fetch(_SEVERAL)
+    # Where there is one server, nobody stands before another.
+    clues = _Clues(*tables.fetch(_CLUES)[0]) if several else _Clues()
     ways = [(_REPEATED, clues.repeated_hellos), (_ANNOUNCED, clues.announcements), (_MIRRORED, clues.several_ports)]
-    taken = [f"SELECT * FROM ({pairs})" for pairs, may_be in ways if may_be and clues.several_servers]
+    taken = [f"SELECT * FROM ({pairs})" for pairs, may_be in ways if may_be]
     tables.execute(_THROUGH.format(pairs=" UNION ALL ".join(taken)) if taken else _NOTHING_THROUGH)
     union = _Union()
     given = [sorted(proxy) for proxy in proxies]
@@ -288,20 +289,19 @@ def find_machines(tables: Tables, proxies: Iterable[Collection[str]] = ()) -> No
     for proxy in given:
         for address in proxy:
             union.join(proxy[0], address, "given", 1.0)
-    if clues.several_servers:
-        reasons = [
-            *((_CAPTURING, clues.local_ends), (_HANDING, bool(taken))),
-            *((_FORWARDING, clues.forwarded), (_SAME_CARD, clues.network_cards)),
-        ]
-        for method, confidence, one, other in _same(tables, declared, [said for said, may_be in reasons if may_be]):
-            union.join(one, other, method, confidence)
-    if clues.several_servers and (strangers := list(_nested(tables, declared | union.addresses()))):
+    reasons = [
+        *((_CAPTURING, clues.local_ends), (_HANDING, bool(taken))),
+        *((_FORWARDING, clues.forwarded), (_SAME_CARD, clues.network_cards)),
+    ]
+    for method, confidence, one, other in _same(tables, declared, [query for query, may_be in reasons if may_be]):
+        union.join(one, other, method, confidence)
+    if several and (strangers := list(_nested(tables, declared | union.addresses()))):
         servers_of: dict[str, set[str]] = {}
         for client, server in tables.fetch("SELECT DISTINCT client_ip, server_ip FROM connections"):
             servers_of.setdefault(client, set()).add(server)
         for stranger in strangers:
-            known = union.has(stranger.server) or union.has(stranger.client)
-            if not known and not stranger.asks_itself(servers_of, union):
+            is_settled = union.has(stranger.server) or union.has(stranger.client)
+            if not is_settled and not stranger.asks_itself(servers_of, union):
                 union.join(stranger.server, stranger.client, "time", stranger.confidence)
     for (address,) in tables.fetch("SELECT server_ip FROM connections INTERSECT SELECT client_ip FROM connections"):
         union.join(address, address, None, 1.0)

@@ -22,9 +22,6 @@ from conchart.store.steps import Step, Steps
 _FEW = 50_000
 """Phases and packets up to which one thread works: to share so little takes longer than to do it."""
 
-_THREADS = min(processors(), 4)
-"""Threads that work side by side on what is not known yet."""
-
 _OF_CONNECTION = (
     # Only tables are ever meant, never a Python variable of that name.
     "SET python_enable_replacements = false;"
@@ -81,6 +78,9 @@ class Rows:
 class Tables:
     """The tables of a capture; ``docs/tables.md`` explains each column."""
 
+    threads = min(processors(), 4)
+    """How many work side by side on steps that do not need each other."""
+
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Take over a database that has the tables of ``schema``, or will have them after ``create``."""
         self._connection = connection
@@ -104,7 +104,7 @@ class Tables:
     @contextmanager
     def _helped(self, work: Callable[[], None]) -> Iterator[None]:
         """Let further threads do the same work, each with a connection of its own, as long as the block lasts."""
-        connections = [self._connection.cursor() for _ in range(_THREADS - 1)]
+        connections = [self._connection.cursor() for _ in range(self.threads - 1)]
 
         def work_on(connection: duckdb.DuckDBPyConnection) -> None:
             self._of_thread.connection = connection.execute(_OF_CONNECTION)
@@ -266,7 +266,7 @@ class Tables:
     def owe(self, steps: Iterable[Step]) -> None:
         """Fill tables and columns by these steps, each when somebody first asks for what it writes."""
         # What is not committed, no other connection sees.
-        self._steps = Steps(steps, helped=None if self.is_trial or _THREADS == 1 else self._helped)
+        self._steps = Steps(steps, helped=None if self.is_trial or self.threads == 1 else self._helped)
 
     def provide(self, *facts: str) -> None:
         """Have these tables (``links``) and columns (``connections.vantage``) filled now."""

@@ -16,7 +16,6 @@ import conchart
 from conchart import Trace, UsageError
 from conchart.analysis import plan
 from conchart.analysis.findings.rule import chosen_thresholds, load_rules
-from conchart.store import tables as store_tables
 from conchart.store.schema import TABLE_BY_NAME, TABLES
 from conchart.store.steps import Step, Steps
 from conchart.store.tables import Tables
@@ -234,7 +233,7 @@ def lasting(name: str, writes: str, run: Callable[[], None], reads: tuple[str, .
 
 
 def test_steps_that_do_not_need_each_other_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_tables, "_THREADS", 2)
+    monkeypatch.setattr(Tables, "threads", 2)
     both = threading.Barrier(2, timeout=60)
     done = []
     with empty_trace() as trace:
@@ -255,7 +254,7 @@ def test_steps_that_do_not_need_each_other_run_side_by_side(monkeypatch: pytest.
 
 
 def test_a_step_that_fails_beside_others_tells_it_and_spoils_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_tables, "_THREADS", 2)
+    monkeypatch.setattr(Tables, "threads", 2)
     ran = []
 
     def fail() -> None:
@@ -285,7 +284,7 @@ def test_rows_are_the_same_however_many_threads_work(case: str, monkeypatch: pyt
     capture = ROOT / "captures" / case / "input.pcap"
     contents = []
     for threads in (1, 4):
-        monkeypatch.setattr(store_tables, "_THREADS", threads)
+        monkeypatch.setattr(Tables, "threads", threads)
         with conchart.read(capture) as trace:
             trace.provide(*FACTS)
             contents.append({fact: content(trace, fact) for fact in FACTS})

@@ -7,7 +7,6 @@ every machine, as seconds are not.
 import json
 import re
 import sys
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from typing import Any
 
 import duckdb
 
+from conchart import Trace
 from tests.conftest import ROOT
 
 PACKAGE = str(ROOT / "conchart") + "/"
@@ -63,10 +63,10 @@ def _place(frame: FrameType) -> Place:
 class Metered:
     """A database that counts what its statements cost, and otherwise is one."""
 
-    def __init__(self, costs: Costs, database: duckdb.DuckDBPyConnection | None = None) -> None:
-        """Open a database in memory, or take a connection to one."""
+    def __init__(self, costs: Costs) -> None:
+        """Open a database in memory."""
         self._costs = costs
-        self._database = database or duckdb.connect(":memory:")
+        self._database = duckdb.connect(":memory:")
         metrics = json.dumps(dict.fromkeys(_METRICS, "true"))
         # What is lent to a statement is a variable of the function that calls this one.
         self._database.execute(
@@ -87,10 +87,6 @@ class Metered:
             match = _RULE.search(statement.query)
             self.count(match[1] if match else None)
         return self
-
-    def cursor(self) -> "Metered":
-        """Give another connection, whose costs count as well."""
-        return Metered(self._costs, self._database.cursor())
 
     def sql(self, query: str, params: Any = None) -> "_Relation":  # noqa: ANN401  (as DuckDB's)
         """Give a relation whose costs count when it is fetched."""
@@ -125,6 +121,16 @@ class Metered:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  (whatever a database has)
         return getattr(self._database, name)
+
+
+class MeteredTrace(Trace):
+    """A trace whose statements are counted. Of several threads, which one asks first would change who pays."""
+
+    threads = 1
+
+    def __init__(self, costs: Costs) -> None:
+        """Make one without rows."""
+        super().__init__(Metered(costs))  # type: ignore[arg-type]  # a database but for its class
 
 
 class _Relation:
@@ -164,12 +170,10 @@ def counting_lines(costs: Costs) -> Iterator[None]:
 
     before = sys.gettrace()
     sys.settrace(calls)
-    threading.settrace(calls)
     try:
         yield
     finally:
         sys.settrace(before)
-        threading.settrace(None)
 
 
 def folder_of(place: Place) -> str:

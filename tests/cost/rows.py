@@ -17,10 +17,9 @@ from collections import Counter
 import click
 import duckdb
 
-from conchart import Trace
 from tests.conftest import ROOT, analysed
 from tests.cost.instructions import departures
-from tests.cost.meter import Costs, Metered
+from tests.cost.meter import Costs, MeteredTrace
 from tests.cost.shapes import SHAPES, Shape, fill
 
 RECORD = ROOT / "tests" / "cost" / "rows.json"
@@ -30,7 +29,7 @@ SIZE = 150
 def counted(shape: Shape) -> dict[str, int]:
     """The rows that analysing a capture of a shape touches, by the module that asked."""
     costs = Costs()
-    with Trace(Metered(costs)) as trace:  # type: ignore[arg-type]  # a database but for its class
+    with MeteredTrace(costs) as trace:
         trace.create()
         fill(trace, shape, SIZE)
         costs.rows.clear()

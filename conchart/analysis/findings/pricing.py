@@ -239,11 +239,12 @@ def _words(rule: Rule, row: Row, software: Mapping[tuple[str, str | None, int | 
 def _ask(tables: Tables, steps: Steps, rules: Iterable[Rule], thresholds: Mapping[str, float]) -> None:
     """Fill ``found`` by one statement: DuckDB works on its parts side by side."""
     tables.execute(_FOUND)
-    asked = _worth_asking(tables, steps, tuple(rules), thresholds)
-    for rule in asked:
+    chosen = _worth_asking(tables, steps, tuple(rules), thresholds)
+    for rule in chosen:
         steps.provide_named(rule.sql)
     queries = [
-        _OF_RULE.format(rule=literal(rule.name), sql=with_values(rule.sql.rstrip("\n ;"), thresholds)) for rule in asked
+        _OF_RULE.format(rule=literal(rule.name), sql=with_values(rule.sql.rstrip("\n ;"), thresholds))
+        for rule in chosen
     ]
     # Inside a transaction no statement runs after one that failed, and so none would tell which rule is wrong.
     if queries and not tables.is_trial:
@@ -255,7 +256,7 @@ def _ask(tables: Tables, steps: Steps, rules: Iterable[Rule], thresholds: Mappin
             pass  # one of the rules is wrong: it says so by itself
         else:
             return
-    for rule, query in zip(asked, queries, strict=True):
+    for rule, query in zip(chosen, queries, strict=True):
         _ask_one(tables, rule, query)
 
 

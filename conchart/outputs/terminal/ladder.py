@@ -33,7 +33,7 @@ _FIGURES = 47
 MAX_CLOCKS = 3
 """Exchanges of which is told what other programs would print."""
 MAX_RUNGS = 4_000
-"""Packets that are told without ``-v``, besides those that matter."""
+"""Packets that are shown without ``-v``, besides those that matter."""
 
 
 def print_ladder(ladder: Ladder, sheet: Sheet, rungs: Iterable[LadderRow] | None = None, *, more: str = "-v") -> None:

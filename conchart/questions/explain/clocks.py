@@ -37,16 +37,16 @@ class Clock:
 def clocks(connection: Connection, most: int | None = None) -> Iterator[Clock]:
     """Give the figures of each exchange whose request and response are known; ``most``: of the first so many."""
     for exchange in connection.exchanges[:most]:
-        if _is_known(exchange):
+        if _is_complete(exchange):
             yield from _of(connection, exchange)
 
 
 def last_clocked(connection: Connection) -> int:
     """Give the number of the last exchange that has figures; -1 where none has."""
-    return next((exchange["number"] for exchange in reversed(connection.exchanges) if _is_known(exchange)), -1)
+    return next((exchange["number"] for exchange in reversed(connection.exchanges) if _is_complete(exchange)), -1)
 
 
-def _is_known(exchange: Row) -> bool:
+def _is_complete(exchange: Row) -> bool:
     return None not in (exchange["request_at"], exchange["response_at"], exchange["response_done_at"])
 
 

@@ -25,7 +25,7 @@ from conchart.report.rows import Row
 _MOST_LISTED = 10
 """Exchanges of which it is said what messages they have."""
 _MOST_LOST = 100
-"""Packets that are told because one place alone saw them."""
+"""Packets that are shown because one place alone saw them."""
 
 _OWED = (
     ("response_at", "the server has owed the rest of its response"),
@@ -46,11 +46,11 @@ class Ladder:
     """Wireshark's display filter."""
     opened_at: int
     rungs: list[LadderRow]
-    """The packets that are told."""
+    """The packets that are shown."""
     packets: int
     """All of them."""
     left_out: dict[int, int]
-    """How many packets are not told behind a frame."""
+    """How many packets are not shown behind a frame."""
     silences: list[Pause]
     facts: list[tuple[str, str]]
     """What it amounts to: a word or two, and a sentence."""
@@ -68,7 +68,7 @@ def ladder(connection: Connection, *, most_clocks: int | None = None, most_rungs
     Args:
         connection: With all its packets.
         most_clocks: What other programs would print is told of so many exchanges; None for all.
-        most_rungs: Of a larger connection so many packets are told, and then what matters; None for all.
+        most_rungs: Of a larger connection so many packets are shown, and then what matters; None for all.
     """
     about = connection.about
     pauses = list(silences(connection, quiet_frames(connection)))
@@ -77,9 +77,9 @@ def ladder(connection: Connection, *, most_clocks: int | None = None, most_rungs
     chosen = None
     if not several:
         chosen = excerpt([packet["frame"] for packet in connection.packets], matter, most_rungs)
-    told = None if chosen is None else chosen.frames
-    carried = cargo(connection, told)
-    steps = several_places(connection, list(rungs(connection, carried, told)))
+    shown = None if chosen is None else chosen.frames
+    carried = cargo(connection, shown)
+    steps = several_places(connection, list(rungs(connection, carried, shown)))
     count = len(steps) if several else len(connection.packets)
     if several:
         # Which packets there are is known when those of every place are in order.

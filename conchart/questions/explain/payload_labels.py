@@ -50,13 +50,13 @@ def _line(name: str, exchange: Row) -> str:
     return str(exchange["answer"] or "")
 
 
-def cargo(connection: Connection, told: Container[int] | None = None) -> dict[int, list[PayloadLabel]]:
+def cargo(connection: Connection, shown: Container[int] | None = None) -> dict[int, list[PayloadLabel]]:
     """Say of each frame of the connection what it carries, but for what TCP says by itself.
 
     Args:
         connection: With all its packets.
-        told: The frames that are told; None for all. Of others, no more than the records is said: a record has its name
-            from those beside it.
+        shown: The frames that are shown; None for all. Of others, no more than the records is said: a record has its
+            name from those beside it.
     """
     carried: dict[int, list[PayloadLabel]] = defaultdict(list)
     sides = {sender: (name, Spans(connection.exchanges, name)) for name, sender in SIDES.items()}
@@ -64,11 +64,11 @@ def cargo(connection: Connection, told: Container[int] | None = None) -> dict[in
         carried[frame].append(one)
     several = len(connection.exchanges) > 1
     for packet in sorted(connection.packets, key=lambda packet: packet["seen_at"]):
-        if packet["bytes"] and (told is None or packet["frame"] in told):
+        if packet["bytes"] and (shown is None or packet["frame"] in shown):
             name, spans = sides[packet["sender"]]
             carried[packet["frame"]] += _parts(name, spans, packet["seen_at"], several=several)
     for message in connection.contents:
-        if told is not None and message["end_frame"] not in told:
+        if shown is not None and message["end_frame"] not in shown:
             continue
         kind = message["kind"]
         carried[message["end_frame"]].append(

@@ -129,17 +129,17 @@ class DatagramText:
     sentences: list[str] = field(default_factory=list)
 
 
-def describe_datagrams(connection: Connection, told: Container[int] | None = None) -> dict[int, DatagramText]:
+def describe_datagrams(connection: Connection, shown: Container[int] | None = None) -> dict[int, DatagramText]:
     """Say of each capture frame what packets and frames it has; nothing where it is not QUIC.
 
     Args:
         connection: With all its packets.
-        told: The capture frames that are told; None for all.
+        shown: The capture frames that are shown; None for all.
     """
     teller = _Teller(connection)
     datagrams: dict[int, DatagramText] = {}
     for (number, _), rows in groupby(connection.quic_frames, key=lambda row: (row["frame"], row["packet"])):
-        if told is None or number in told:
+        if shown is None or number in shown:
             teller.packet(datagrams.setdefault(number, DatagramText()), list(rows))
         else:
             teller.pass_by(rows)
@@ -218,7 +218,7 @@ class _Teller:
         datagram.sentences += sentences
 
     def pass_by(self, rows: Iterable[Row]) -> None:
-        """Keep in mind how far a packet goes that is not told: a later one may send the same again."""
+        """Keep in mind how far a packet goes that is not shown: a later one may send the same again."""
         for row in rows:
             if row["kind"] in ("CRYPTO", "STREAM"):
                 self._number = bisect_right(self._begun, row["frame"])

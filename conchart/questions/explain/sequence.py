@@ -87,19 +87,19 @@ def _words_of(packet: Row) -> str:
 
 
 def rungs(
-    connection: Connection, carried: Mapping[int, list[PayloadLabel]], told: Container[int] | None = None
+    connection: Connection, carried: Mapping[int, list[PayloadLabel]], shown: Container[int] | None = None
 ) -> Iterator[LadderRow]:
     """Give the packets one by one.
 
     Args:
         connection: With all its packets.
         carried: What each frame carries.
-        told: The frames that are told; None for all.
+        shown: The frames that are shown; None for all.
     """
-    tcp, quic = _Tcp(connection), describe_datagrams(connection, told)
+    tcp, quic = _Tcp(connection), describe_datagrams(connection, shown)
     for packet in connection.packets:
         tcp.note(packet)
-        if told is not None and packet["frame"] not in told:
+        if shown is not None and packet["frame"] not in shown:
             continue
         here = [] if packet["mark"] in ("retransmit", "duplicate", "keepalive") else carried.get(packet["frame"], [])
         datagram = quic.get(packet["frame"]) if packet["mark"] != "duplicate" else None

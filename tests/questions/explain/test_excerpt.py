@@ -1,4 +1,4 @@
-"""What is told of a large connection: its beginning, its end, and what matters between them."""
+"""What is shown of a large connection: its beginning, its end, and what matters between them."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ from conchart.report.rows import Row
 FRAMES = range(1, 1_001)
 
 
-def told(*matter: int, most: int = 100) -> list[int]:
+def shown(*matter: int, most: int = 100) -> list[int]:
     chosen = excerpt(FRAMES, frozenset(matter), most)
     assert chosen is not None
     return sorted(chosen.frames)
@@ -23,19 +23,19 @@ def test_without_a_limit_and_below_it_all_is_told() -> None:
 
 
 def test_the_first_and_the_last_packets_are_told() -> None:
-    assert told() == [*range(1, 101), *range(991, 1_001)]
+    assert shown() == [*range(1, 101), *range(991, 1_001)]
 
 
 def test_what_matters_is_told_with_its_neighbours() -> None:
-    assert told(500) == [*range(1, 101), *range(498, 503), *range(991, 1_001)]
+    assert shown(500) == [*range(1, 101), *range(498, 503), *range(991, 1_001)]
     chosen = excerpt(FRAMES, frozenset({500}), 100)
     assert chosen is not None
     assert chosen.left_out == {100: 397, 502: 488}
 
 
 def test_no_line_says_that_a_packet_or_two_are_left_out() -> None:
-    assert told(500, 507) == [*range(1, 101), *range(498, 510), *range(991, 1_001)]
-    assert told(500, 508) == [*range(1, 101), *range(498, 503), *range(506, 511), *range(991, 1_001)]
+    assert shown(500, 507) == [*range(1, 101), *range(498, 510), *range(991, 1_001)]
+    assert shown(500, 508) == [*range(1, 101), *range(498, 503), *range(506, 511), *range(991, 1_001)]
 
 
 @given(st.integers(1, 300), st.sets(st.integers(1, 300)), st.integers(1, 300))

@@ -7,7 +7,7 @@
  * What depends on time. In pixels from where the lanes begin: where something is that keeps its size; where the
  * coordinates begin of something that is stretched.
  * @typedef {{node: SVGElement, at: number}} Part
- * @typedef {{stretched: Part[], kept: Part[], beside: Part[]}} Parts those beside the lanes are not cut off where these end
+ * @typedef {{stretched: Part[], fixed: Part[], beside: Part[]}} Parts those beside the lanes are not cut off where these end
  */
 
 /* When nothing has moved for so long, in ms, the lanes are drawn. */
@@ -73,7 +73,7 @@ export class Moving {
   }
 
   /**
-   * Plotly's elements that depend on time; what it is told to draw at an instant has the number of that in its layout.
+   * Plotly's elements that depend on time; what it has to draw at an instant has the number of that in its layout.
    * @param {Place} place
    * @returns {Parts}
    */
@@ -82,15 +82,15 @@ export class Moving {
     const all = (/** @type {string} */ selector) => /** @type {SVGElement[]} */ ([...plot.querySelectorAll(selector)]);
     const x = (/** @type {number} */ at) => ((at - drawn.x0) / (drawn.x1 - drawn.x0)) * width;
     const translated = (/** @type {Element} */ node) => Number(/\(([^,)]+)/.exec(node.getAttribute("transform") || "")?.[1] ?? 0);
-    const told = (/** @type {string} */ kind, /** @type {string} */ selector) => all(selector).map((node) => ({ node, one: plot.layout[kind][Number(node.dataset.index)] })).filter(({ one }) => one?.xref === "x");
-    const shapes = told("shapes", ".shapelayer path[data-index]");
-    const notes = told("annotations", ".annotation[data-index]");
+    const listed = (/** @type {string} */ kind, /** @type {string} */ selector) => all(selector).map((node) => ({ node, one: plot.layout[kind][Number(node.dataset.index)] })).filter(({ one }) => one?.xref === "x");
+    const shapes = listed("shapes", ".shapelayer path[data-index]");
+    const notes = listed("annotations", ".annotation[data-index]");
     return {
       stretched: [
         ...all(".scatterlayer .fills").map((node) => ({ node, at: 0 })),
         ...shapes.filter(({ one }) => one.x0 !== one.x1).map(({ node }) => ({ node, at: -left })),
       ],
-      kept: [
+      fixed: [
         ...all(".scatterlayer .point").map((node) => ({ node, at: translated(node) })),
         ...all(".scatterlayer .textpoint").map((node) => ({ node, at: Number(node.firstElementChild?.getAttribute("x")) })),
         ...shapes.filter(({ one }) => one.x0 === one.x1).map(({ node, one }) => ({ node, at: x(one.x0) })),
@@ -109,11 +109,11 @@ export class Moving {
    */
   show(view, place) {
     this.parts ||= this.find(place);
-    const { stretched, kept, beside } = this.parts;
+    const { stretched, fixed, beside } = this.parts;
     const { scale, by } = movement(this.drawn, view, place.width);
     // As styles, because attributes are Plotly's.
     for (const { node, at } of stretched) node.style.transform = `translate(${by + at * (scale - 1)}px) scale(${scale}, 1)`;
-    for (const { node, at } of [...kept, ...beside]) node.style.translate = `${at * (scale - 1) + by}px`;
+    for (const { node, at } of [...fixed, ...beside]) node.style.translate = `${at * (scale - 1) + by}px`;
     for (const { node, at } of beside) node.style.visibility = at * scale + by < 0 || at * scale + by > place.width ? "hidden" : "";
   }
 

@@ -206,9 +206,9 @@ pub struct Judged {
     pub surroundings: Surroundings,
 }
 
-/// What is known of a connection, as rows come.
+/// What rows say of a connection so far.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct Facts {
     connection: Connection,
     secured: Option<Secured>,
     accepted_at: Option<i64>,
@@ -218,10 +218,10 @@ struct Known {
     checks: i64,
 }
 
-/// What is known of all connections.
+/// What rows say of all connections.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    known: Vec<Known>,
+    facts: Vec<Facts>,
     places: HashMap<i32, usize>,
     /// Exchanges, asking or not, in any order.
     requests: Vec<Request>,
@@ -230,64 +230,64 @@ pub struct Evidence {
 impl Evidence {
     /// Takes a connection: all of them come first.
     pub fn connection(&mut self, connection: Connection) {
-        self.places.insert(connection.stream, self.known.len());
-        self.known.push(Known { connection, ..Known::default() });
+        self.places.insert(connection.stream, self.facts.len());
+        self.facts.push(Facts { connection, ..Facts::default() });
     }
 
-    fn of(&mut self, stream: i32) -> Option<&mut Known> {
+    fn of(&mut self, stream: i32) -> Option<&mut Facts> {
         let place = *self.places.get(&stream)?;
-        self.known.get_mut(place)
+        self.facts.get_mut(place)
     }
 
     /// Takes a phase `syn`.
     pub fn opening(&mut self, stream: i32, end_at: i64) {
-        if let Some(known) = self.of(stream) {
-            known.accepted_at = known.accepted_at.max(Some(end_at));
+        if let Some(facts) = self.of(stream) {
+            facts.accepted_at = facts.accepted_at.max(Some(end_at));
         }
     }
 
     /// Takes a phase `close`.
     pub fn closing(&mut self, stream: i32, start_at: i64) {
-        if let Some(known) = self.of(stream) {
-            known.closing_at = Some(known.closing_at.map_or(start_at, |first| first.min(start_at)));
+        if let Some(facts) = self.of(stream) {
+            facts.closing_at = Some(facts.closing_at.map_or(start_at, |first| first.min(start_at)));
         }
     }
 
     /// Takes the first handshake of a connection.
     pub fn handshake(&mut self, stream: i32, secured: Secured) {
-        if let Some(known) = self.of(stream) {
-            known.secured = Some(secured);
+        if let Some(facts) = self.of(stream) {
+            facts.secured = Some(secured);
         }
     }
 
     /// Takes how many checks a connection had.
     pub fn checks(&mut self, stream: i32, checks: i64) {
-        if let Some(known) = self.of(stream) {
-            known.checks = checks;
+        if let Some(facts) = self.of(stream) {
+            facts.checks = checks;
         }
     }
 
     /// Looks for what was refused: all exchanges come here before they come to [`Evidence::exchange`].
     pub fn refusal(&mut self, exchange: &Exchange<'_>) {
-        let Some(known) = self.of(exchange.stream) else { return };
-        let Connection { fin_by, rst_by, fin_server_at, .. } = &known.connection;
+        let Some(facts) = self.of(exchange.stream) else { return };
+        let Connection { fin_by, rst_by, fin_server_at, .. } = &facts.connection;
         if *rst_by != Some(Side::Server) || fin_by.is_none() || exchange.number == 0 || exchange.response_at.is_some() {
             return;
         }
         if let (Some(request_at), Some(fin_at)) = (exchange.request_at, fin_server_at)
             && request_at >= *fin_at
         {
-            let (number, at) = known.refused.unwrap_or((exchange.number, request_at));
-            known.refused = Some((number.min(exchange.number), at.min(request_at)));
+            let (number, at) = facts.refused.unwrap_or((exchange.number, request_at));
+            facts.refused = Some((number.min(exchange.number), at.min(request_at)));
         }
     }
 
     /// Takes an exchange.
     pub fn exchange(&mut self, exchange: &Exchange<'_>) {
-        let Some(known) = self.of(exchange.stream) else { return };
-        let is_refused = known.refused.is_some_and(|(refused, _)| exchange.number >= refused);
+        let Some(facts) = self.of(exchange.stream) else { return };
+        let is_refused = facts.refused.is_some_and(|(refused, _)| exchange.number >= refused);
         if exchange.is_asking && !is_refused {
-            known.used.take(exchange);
+            facts.used.take(exchange);
         }
         let Exchange { stream, number, request_at, response_done_at, .. } = *exchange;
         self.requests.push(Request { stream, number, request_at, response_done_at });
@@ -296,7 +296,7 @@ impl Evidence {
     /// Judges the connections, in the order in which they came.
     #[must_use]
     pub fn judged(self) -> Vec<Judged> {
-        let mut judged: Vec<Judged> = self.known.into_iter().map(Known::judged).collect();
+        let mut judged: Vec<Judged> = self.facts.into_iter().map(Facts::judged).collect();
         let members: Vec<Member> = judged.iter().map(Judged::member).collect();
         for (one, surroundings) in judged.iter_mut().zip(survey(&members, &self.requests)) {
             one.surroundings = surroundings;
@@ -305,7 +305,7 @@ impl Evidence {
     }
 }
 
-impl Known {
+impl Facts {
     fn judged(self) -> Judged {
         let Self { connection, secured, accepted_at, closing_at, refused, used, checks } = self;
         let secured = secured.unwrap_or_default();
@@ -320,7 +320,7 @@ impl Known {
             _ if connection.is_ended_by_server() => Some(Side::Server),
             _ => by_flags,
         };
-        let asked_at = accepted_at.or(used.first_request_at).unwrap_or(connection.opened_at);
+        let begun_at = accepted_at.or(used.first_request_at).unwrap_or(connection.opened_at);
         Judged {
             accepted_at,
             closing_at: match refused {
@@ -352,7 +352,7 @@ impl Known {
             client_keeps: used.client_keeps.get().copied(),
             server_keeps: used.server_keeps.get().copied(),
             answered: used.answered.get().copied().unwrap_or(false),
-            coarse: [connection.opened_at, asked_at, connection.closed_at].iter().all(|at| at % COARSE_NS == 0),
+            coarse: [connection.opened_at, begun_at, connection.closed_at].iter().all(|at| at % COARSE_NS == 0),
             probe: checks == used.exchanges.max(1),
             surroundings: Surroundings::default(),
             connection,
