@@ -53,13 +53,13 @@ _OF_RULE = """SELECT {rule} AS rule, * REPLACE (to_json(facts) AS facts) FROM (
 _DELAYED = """
     CREATE OR REPLACE TEMP TABLE delays AS
     SELECT id, rule, delay.stream, delay.exchange, delay.start_at, delay.end_at
-    FROM (SELECT rowid::INTEGER AS id, rule, unnest(delays) AS delay FROM found)
+    FROM (SELECT row_number() OVER ()::INTEGER AS id, rule, unnest(delays) AS delay FROM found)
 """
 _DELAYS = "SELECT id, stream, exchange, start_at, end_at FROM delays"
 _WAITED = "SELECT user_stream, stream, exchange, start_at, end_at FROM waited"
 _EXCHANGES = "SELECT stream, number, confidence, response_done_at FROM exchanges"
 _ROWS = f"""
-    SELECT rowid::INTEGER AS id, * EXCLUDE (delays) REPLACE (coalesce(frames[:{_MOST_FRAMES}], []) AS frames) FROM found
+    SELECT row_number() OVER ()::INTEGER AS id, * EXCLUDE (delays) REPLACE (coalesce(frames[:{_MOST_FRAMES}], []) AS frames) FROM found
 """
 _PRICE = ("count", "cost_ns", "unfinished", "each_ns", "low_ns", "high_ns", "guessed", "critical_ns", "vain_ns")
 _FREE = (0, 0, 0, None, None, None, None, 0, 0)
