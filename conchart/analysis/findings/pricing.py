@@ -59,7 +59,9 @@ _DELAYS = "SELECT id, stream, exchange, start_at, end_at FROM delays"
 _WAITED = "SELECT user_stream, stream, exchange, start_at, end_at FROM waited"
 _EXCHANGES = "SELECT stream, number, confidence, response_done_at FROM exchanges"
 _ROWS = f"""
-    SELECT row_number() OVER ()::INTEGER AS id, * EXCLUDE (delays) REPLACE (coalesce(frames[:{_MOST_FRAMES}], []) AS frames) FROM found
+    SELECT row_number() OVER ()::INTEGER AS id,
+        * EXCLUDE (delays) REPLACE (coalesce(frames[:{_MOST_FRAMES}], []) AS frames)
+    FROM found
 """
 _PRICE = ("count", "cost_ns", "unfinished", "each_ns", "low_ns", "high_ns", "guessed", "critical_ns", "vain_ns")
 _FREE = (0, 0, 0, None, None, None, None, 0, 0)
