@@ -57,9 +57,9 @@ fn of_what_is_explained_each_instant_counts_once_and_is_divided_like_the_whole()
     let paid: Vec<_> = prices.iter().map(|(id, price)| (*id, price.cost_ns, price.critical_ns)).collect();
     assert_eq!(paid, [(7, 40, 40), (8, 70, 70)]);
     assert_eq!(attribution.shared(&[7, 8]), [(7, 0), (8, 20)]);
-    // 80 of the wait are in no stall (server 54, proxy 16, path 10), and 10 in the path's.
+    // All 80 of the wait that are in no stall (server 50, proxy 20, path 10), and 10 in the path's.
     let expected =
-        [((0, Kind::Wait, Owner::Server), 54), ((0, Kind::Wait, Owner::Proxy), 16), ((0, Kind::Wait, Owner::Path), 20)];
+        [((0, Kind::Wait, Owner::Server), 50), ((0, Kind::Wait, Owner::Proxy), 20), ((0, Kind::Wait, Owner::Path), 20)];
     assert_eq!(attribution.explained(&HashSet::from([7, 8])), BTreeMap::from(expected));
     assert_eq!(attribution.explained(&HashSet::from([8])).values().sum::<i64>(), 70);
     assert!(attribution.explained(&HashSet::new()).is_empty());
@@ -97,7 +97,7 @@ fn a_price_has_a_median_with_its_interval_and_says_what_is_unfinished() {
         cost_ns: 864,
         unfinished: 1,
         each_ns: Some(96),
-        between_ns: Some((93, 99)),
+        between_ns: Some((92, 100)),
         guessed: Some(0.5),
         ..Price::default()
     };
