@@ -1,6 +1,7 @@
 """Options, progress bar and warnings of all commands that read captures."""
 
 import math
+import os
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -22,7 +23,6 @@ from conchart.reading.live.growing import Followed, Growing, Piped
 from conchart.reading.options import STATEMENTS, VIEWPOINTS, ReadOptions
 from conchart.reading.selection import selection
 from conchart.reading.source import Source
-from conchart.store.memory import processors
 from conchart.store.saved import is_saved
 from conchart.trace import Trace, read, read_source
 
@@ -361,7 +361,7 @@ def _read(source: Source, options: ReadOptions, reading: Reading) -> Trace:
 
 def usual_workers(size: int) -> int:
     """Say how many processes read captures of so many bytes if nobody says so: one for each core, or one."""
-    cores = processors()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return cores if cores >= _MANY_CORES and size >= _LARGE_BYTES else 1
 
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from conchart.cli.ahead import import_ahead
 from conchart.cli.paths import FORCE, write_option
 from conchart.errors import ConchartError, OutputError, UsageError
 from conchart.files.paths import temporary_folder
@@ -83,13 +82,6 @@ class Results:
                 form = form_of(output, self.form)
                 check(Path(output), table=self.table, form=form, captures=captures)
                 prepare(Path(output), form=form)
-        if self.prints:
-            import_ahead("conchart.report.report", "conchart.cli.terminal", "conchart.outputs.terminal")
-
-    @property
-    def prints(self) -> bool:
-        """Whether the summary is printed."""
-        return self.options.verbose or not self.outputs
 
     @property
     def want_packets(self) -> bool:
@@ -139,7 +131,7 @@ class Results:
 
     def give(self, trace: Trace) -> int:
         """Write the files, or print the summary; gives the exit code."""
-        from conchart.report.report import report_of  # not above: it is imported while the capture is read
+        from conchart.report.report import report_of  # not above: a page imports it while the capture is read
 
         for output in self.outputs:
             if output == "-":
@@ -147,11 +139,12 @@ class Results:
             else:
                 trace.write(output, format=self.form, table=self.table, options=self.options, force=self.force)
                 click.echo(f"Wrote {printable(output)}: {_extent(trace)}", err=not _STDOUT.isdisjoint(self.outputs))
-        if not self.prints and not self.fail_on:
+        prints = self.options.verbose or not self.outputs
+        if not prints and not self.fail_on:
             return 0
         trace.provide("findings")  # a rule that is wrong is told before anything is printed
         with report_of(trace, names=self.options.names) as report:
-            if self.prints:
+            if prints:
                 self._print_summary(report)
             return int(bool(self.fail_on) and _fails(trace, report, self.fail_on))
 

@@ -1,8 +1,8 @@
-"""How much memory the tables of a trace may take, and where they go beyond that; how many threads may work on them.
+"""How much memory the tables of a trace may take, and where they go beyond that.
 
 In: what the user allows, what the machine has. Out: a limit in bytes, a folder for DuckDB to spill into, and what to
-say when there is room in neither; a number of threads. The core's own memory is bounded by what it keeps of open
-connections (``docs/capturing.md``), and comes on top.
+say when there is room in neither. The core's own memory is bounded by what it keeps of open connections
+(``docs/capturing.md``), and comes on top.
 """
 
 import os
@@ -46,11 +46,6 @@ def _memories() -> Iterator[int]:
     for path in _CGROUPS:
         with suppress(OSError, ValueError):  # no such group, or "max"
             yield int(Path(path).read_text())
-
-
-def processors() -> int:
-    """Say how many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def spill_folder() -> Path:

@@ -4,8 +4,7 @@ In: batches of rows that speak Arrow, SQL, steps that fill the other tables when
 """
 
 import json
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from itertools import islice
@@ -14,23 +13,12 @@ from typing import Any
 import duckdb
 
 from conchart.labels.commands import NONE
-from conchart.store.memory import processors
 from conchart.store.schema import TABLE_BY_NAME, TABLES
 from conchart.store.sql import literal
 from conchart.store.steps import Step, Steps
 
 _FEW = 50_000
 """Phases and packets up to which one thread works: to share so little takes longer than to do it."""
-
-_OF_CONNECTION = (
-    # Only tables are ever meant, never a Python variable of that name.
-    "SET python_enable_replacements = false;"
-    # Of what takes two seconds, DuckDB draws the progress: on standard output, in the middle of JSON.
-    "SET enable_progress_bar = false; SET enable_progress_bar_print = false;"
-    # DuckDB loops where it expects few rows, and expects few where a condition is all that it knows of them.
-    "SET asof_loop_join_threshold = 0;"
-)
-"""What each connection to the database needs to be told."""
 
 _ADDED_AT_ONCE = 2_000
 """Rows that are told to DuckDB in one text: reading it takes several times its own memory."""
@@ -78,51 +66,24 @@ class Rows:
 class Tables:
     """The tables of a capture; ``docs/tables.md`` explains each column."""
 
-    threads = min(processors(), 4)
-    """How many work side by side on steps that do not need each other."""
-
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Take over a database that has the tables of ``schema``, or will have them after ``create``."""
-        self._connection = connection
-        self._of_thread = threading.local()
+        self._database = connection
         self.is_trial = False
         """What is done now will be undone: rows are those of a capture that still grows."""
         self._is_small = True
         self._steps = Steps()
         self.commands = NONE
         """What to type to see more of the same captures."""
+        # Only tables are ever meant, never a Python variable of that name, and nothing is fetched from the network.
         connection.execute(
-            # Nothing is fetched from the network.
-            "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;" + _OF_CONNECTION
+            "SET python_enable_replacements = false;"
+            "SET autoinstall_known_extensions = false; SET autoload_known_extensions = false;"
+            # Of what takes two seconds, DuckDB draws the progress: on standard output, in the middle of JSON.
+            "SET enable_progress_bar = false; SET enable_progress_bar_print = false;"
+            # DuckDB loops where it expects few rows, and expects few where a condition is all that it knows of them.
+            "SET asof_loop_join_threshold = 0;"
         )
-
-    @property
-    def _database(self) -> duckdb.DuckDBPyConnection:
-        """The connection of this thread: DuckDB runs one statement of a connection at a time."""
-        return getattr(self._of_thread, "connection", None) or self._connection
-
-    @contextmanager
-    def _helped(self, work: Callable[[], None]) -> Iterator[None]:
-        """Let further threads do the same work, each with a connection of its own, as long as the block lasts."""
-        connections = [self._connection.cursor() for _ in range(self.threads - 1)]
-
-        def work_on(connection: duckdb.DuckDBPyConnection) -> None:
-            self._of_thread.connection = connection.execute(_OF_CONNECTION)
-            work()
-
-        threads = [threading.Thread(target=work_on, args=(connection,)) for connection in connections]
-        for thread in threads:
-            thread.start()
-        try:
-            yield
-        except BaseException:
-            for connection in connections:
-                connection.interrupt()
-            raise
-        finally:
-            for thread, connection in zip(threads, connections, strict=True):
-                thread.join()
-                connection.close()
 
     def create(self) -> None:
         """Make every table, empty."""
@@ -265,8 +226,7 @@ class Tables:
 
     def owe(self, steps: Iterable[Step]) -> None:
         """Fill tables and columns by these steps, each when somebody first asks for what it writes."""
-        # What is not committed, no other connection sees.
-        self._steps = Steps(steps, helped=None if self.is_trial or self.threads == 1 else self._helped)
+        self._steps = Steps(steps)
 
     def provide(self, *facts: str) -> None:
         """Have these tables (``links``) and columns (``connections.vantage``) filled now."""

@@ -3,8 +3,7 @@
 Each step runs before the first query that needs it, reads and writes what it says, and nothing else runs.
 """
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -19,7 +18,7 @@ from conchart.analysis.findings.rule import chosen_thresholds, load_rules
 from conchart.store.schema import TABLE_BY_NAME, TABLES
 from conchart.store.steps import Step, Steps
 from conchart.store.tables import Tables
-from tests.conftest import ROOT, empty_trace, logs_of
+from tests.conftest import ROOT, logs_of
 
 PROXY = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
 PLAIN = ROOT / "captures/reverse-proxy/http/input.pcap"
@@ -123,9 +122,11 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The steps that ran, in their order."""
     names: list[str] = []
 
-    def recording_run(steps: Steps, step: Step) -> None:
-        run(steps, step)
-        names.append(step.name)
+    def recording_run(steps: Steps, fact: str) -> None:
+        step = steps._due.get(fact)
+        run(steps, fact)
+        if step is not None and fact not in steps._due:
+            names.append(step.name)
 
     run = Steps._run
     monkeypatch.setattr(Steps, "_run", recording_run)
@@ -226,69 +227,6 @@ def test_a_step_that_fails_is_owed_still_and_leaves_no_rows() -> None:
         with pytest.raises(UsageError):
             steps.provide_named("FROM links")
     assert steps.running is None
-
-
-def lasting(name: str, writes: str, run: Callable[[], None], reads: tuple[str, ...] = ()) -> Step:
-    return Step(name=name, reads=frozenset(reads), writes=frozenset((writes,)), run=run)
-
-
-def test_steps_that_do_not_need_each_other_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Tables, "threads", 2)
-    both = threading.Barrier(2, timeout=60)
-    done = []
-    with empty_trace() as trace:
-
-        def meet() -> None:
-            both.wait()
-            trace.execute("INSERT INTO races BY NAME SELECT 1 AS loser_stream WHERE false")
-
-        trace.owe(
-            [
-                lasting("one", "links", meet),
-                lasting("other", "nodes", meet),
-                lasting("both", "splits", lambda: done.append("both"), ("links", "nodes")),
-            ]
-        )
-        trace.provide("splits")
-        assert done == ["both"]
-
-
-def test_a_step_that_fails_beside_others_tells_it_and_spoils_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Tables, "threads", 2)
-    ran = []
-
-    def fail() -> None:
-        ran.append("fail")
-        raise UsageError("no")
-
-    with empty_trace() as trace:
-        trace.owe(
-            [
-                lasting("fail", "links", fail),
-                lasting("other", "nodes", lambda: ran.append("other")),
-                lasting("next", "splits", lambda: ran.append("next"), ("links", "nodes")),
-            ]
-        )
-        for _ in range(2):
-            with pytest.raises(UsageError):
-                trace.provide("splits", "nodes")
-        assert "next" not in ran
-        assert ran.count("other") == 1
-        assert ran.count("fail") > 2, "beside the other one, by itself, and for whoever asks next"
-
-
-@pytest.mark.parametrize(
-    "case", ["reverse-proxy/https-no-keepalive", "hops/chain-https-1", "findings/redis-no-pipeline"]
-)
-def test_rows_are_the_same_however_many_threads_work(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    capture = ROOT / "captures" / case / "input.pcap"
-    contents = []
-    for threads in (1, 4):
-        monkeypatch.setattr(Tables, "threads", threads)
-        with conchart.read(capture) as trace:
-            trace.provide(*FACTS)
-            contents.append({fact: content(trace, fact) for fact in FACTS})
-    assert contents[0] == contents[1]
 
 
 def test_two_steps_do_not_write_the_same() -> None:

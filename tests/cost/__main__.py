@@ -11,8 +11,9 @@ from time import process_time
 
 import click
 
+from conchart import Trace
 from tests.conftest import analysed
-from tests.cost.meter import Costs, MeteredTrace
+from tests.cost.meter import Costs, Metered
 from tests.cost.shapes import SHAPES, fill
 
 _MIB = 1 << 10
@@ -22,7 +23,7 @@ _MIB = 1 << 10
 def measured(name: str, size: int) -> str:
     """Analyse a capture of a shape; give a line of the table."""
     costs = Costs()
-    with MeteredTrace(costs) as trace:
+    with Trace(Metered(costs)) as trace:  # type: ignore[arg-type]  # a database but for its class
         trace.create()
         fill(trace, next(shape for shape in SHAPES if shape.name == name), size)
         costs.rows.clear()

@@ -17,7 +17,6 @@ from typing import Any
 
 import duckdb
 
-from conchart import Trace
 from tests.conftest import ROOT
 
 PACKAGE = str(ROOT / "conchart") + "/"
@@ -121,16 +120,6 @@ class Metered:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401  (whatever a database has)
         return getattr(self._database, name)
-
-
-class MeteredTrace(Trace):
-    """A trace whose statements are counted. Of several threads, which one asks first would change who pays."""
-
-    threads = 1
-
-    def __init__(self, costs: Costs) -> None:
-        """Make one without rows."""
-        super().__init__(Metered(costs))  # type: ignore[arg-type]  # a database but for its class
 
 
 class _Relation:

@@ -17,9 +17,10 @@ from collections import Counter
 import click
 import duckdb
 
+from conchart import Trace
 from tests.conftest import ROOT, analysed
 from tests.cost.instructions import departures
-from tests.cost.meter import Costs, MeteredTrace
+from tests.cost.meter import Costs, Metered
 from tests.cost.shapes import SHAPES, Shape, fill
 
 RECORD = ROOT / "tests" / "cost" / "rows.json"
@@ -29,7 +30,7 @@ SIZE = 150
 def counted(shape: Shape) -> dict[str, int]:
     """The rows that analysing a capture of a shape touches, by the module that asked."""
     costs = Costs()
-    with MeteredTrace(costs) as trace:
+    with Trace(Metered(costs)) as trace:  # type: ignore[arg-type]  # a database but for its class
         trace.create()
         fill(trace, shape, SIZE)
         costs.rows.clear()

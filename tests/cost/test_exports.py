@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from conchart import Trace
 from tests.conftest import analysed
-from tests.cost.meter import Costs, MeteredTrace, counting_lines
+from tests.cost.meter import Costs, Metered, counting_lines
 from tests.cost.shapes import SHAPES, Shape, fill
 from tests.cost.test_rows import LITTLE, MOST_GROWTH, SIZE, TIMES
 
@@ -29,7 +30,7 @@ SUFFIXES = (".html", ".txt", ".json", ".csv", ".har")
 def cost_of(shape: Shape, size: int, folder: Path) -> Costs:
     """Write a capture of a shape in every format; give what that cost, the analysis apart."""
     costs = Costs()
-    with MeteredTrace(costs) as trace:
+    with Trace(Metered(costs)) as trace:  # type: ignore[arg-type]  # a database but for its class
         trace.create()
         fill(trace, shape, size)
         analysed(trace)

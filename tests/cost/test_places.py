@@ -20,7 +20,7 @@ from conchart.reading import places as reading
 from conchart.reading.knowledge import Knowledge
 from conchart.reading.options import ReadOptions
 from conchart.reading.source import Source
-from tests.cost.meter import Costs, MeteredTrace
+from tests.cost.meter import Costs, Metered
 
 SIZE, TIMES = 150, 4
 MOST_GROWTH = 1.1 * TIMES
@@ -93,7 +93,7 @@ def made_alike(size: int, folder: Path) -> dict[str, list[str]]:
 
 def cost_of(places: dict[str, list[str]], check: Callable[[Trace], None]) -> Costs:
     costs = Costs()
-    with MeteredTrace(costs) as trace:
+    with Trace(Metered(costs)) as trace:  # type: ignore[arg-type]  # a database but for its class
         trace.create()
         source = Source(places={place: tuple(files) for place, files in places.items()})
         reading.read(trace, source, ReadOptions(), Knowledge())

@@ -2,8 +2,9 @@
 
 import pytest
 
+from conchart import Trace
 from tests.conftest import analysed
-from tests.cost.meter import Costs, MeteredTrace, counting_lines
+from tests.cost.meter import Costs, Metered, counting_lines
 from tests.cost.shapes import SHAPES, Shape, fill
 
 SIZE, TIMES = 150, 4
@@ -15,7 +16,7 @@ LITTLE = 40 * SIZE
 def cost_of(shape: Shape, size: int) -> Costs:
     """Analyse a capture of a shape; give what that cost."""
     costs = Costs()
-    with MeteredTrace(costs) as trace:
+    with Trace(Metered(costs)) as trace:  # type: ignore[arg-type]  # a database but for its class
         trace.create()
         fill(trace, shape, size)
         costs.rows.clear()
