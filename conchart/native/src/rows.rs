@@ -31,14 +31,6 @@ pub use moves::client_move;
 pub use owned::owned;
 pub use passing::{http3_frame, message, quic_frame, record};
 
-/// The name of a side in the tables.
-pub fn side(side: Side) -> &'static str {
-    match side {
-        Side::Client => "client",
-        Side::Server => "server",
-    }
-}
-
 /// Names of the link types, joined by commas.
 pub fn link_types(tally: &Tally) -> String {
     let names = tally.facts.iter().flat_map(|facts| facts.link_types.iter().map(|link| link.name()));
@@ -72,7 +64,7 @@ pub fn capture<'a>(tally: &'a Tally, link_types: &'a str, notes: &'a [String]) -
 /// The name of the ends that are the capturing machine.
 fn local_end(local: Local) -> &'static str {
     match local {
-        Local::Only(end) => side(end),
+        Local::Only(end) => end.name(),
         Local::Both => "both",
     }
 }
@@ -112,7 +104,7 @@ fn flow<T>(flow: &Flow<T>, about: &FlowContext, stations: BySide<Option<Station>
         server_ip: Some(flow.ends.server.ip),
         server_port: Some(flow.ends.server.port.into()),
         opened_at: Some(about.opened.at),
-        opened_by: Some(side(about.opened.sender())),
+        opened_by: Some(about.opened.sender().name()),
         mac_client: mac(stations.client),
         mac_server: mac(stations.server),
         local_end: Local::of(ips, stations).map(local_end),
@@ -130,7 +122,7 @@ pub fn tcp<T>(of: &Flow<T>, about: &FlowContext, tcp: &Connection) -> Connection
     let stations = BySide { client: client.station, server: server.station };
     ConnectionRow {
         closed_at: Some(tcp.last.at),
-        closed_by: Some(side(tcp.last.sender())),
+        closed_by: Some(tcp.last.sender().name()),
         syn_at: at(tcp.syn),
         syn_ack_at: at(tcp.syn_ack),
         ack_at: at(tcp.ack),
@@ -161,8 +153,8 @@ pub fn tcp<T>(of: &Flow<T>, about: &FlowContext, tcp: &Connection) -> Connection
         rtt_server_ns: tcp.rtt(Side::Server),
         least_rtt_client_ns: tcp.nearest(Side::Client),
         least_rtt_server_ns: tcp.nearest(Side::Server),
-        fin_by: tcp.fin_by.map(side),
-        rst_by: tcp.rst_by.map(side),
+        fin_by: tcp.fin_by.map(Side::name),
+        rst_by: tcp.rst_by.map(Side::name),
         fin_client_at: at(tcp.first_fin(Side::Client)),
         fin_server_at: at(tcp.first_fin(Side::Server)),
         fin_client_frame: frame(tcp.first_fin(Side::Client)),
@@ -185,7 +177,7 @@ pub fn udp<T>(of: &Flow<T>, about: &FlowContext, udp: &Datagrams) -> ConnectionR
     let is_answered = client.packets > 0 && server.packets > 0;
     ConnectionRow {
         closed_at: Some(udp.last.at),
-        closed_by: Some(side(udp.last.sender())),
+        closed_by: Some(udp.last.sender().name()),
         first_frame: Some(udp.first_frame.cast_signed()),
         last_frame: Some(udp.last_frame.cast_signed()),
         packets_client: Some(client.packets),
@@ -198,7 +190,7 @@ pub fn udp<T>(of: &Flow<T>, about: &FlowContext, udp: &Datagrams) -> ConnectionR
         least_rtt_server_ns: udp.rtt.server,
         datagrams_client: udp.carried.map(|carried| carried.client.cast_signed()),
         datagrams_server: udp.carried.map(|carried| carried.server.cast_signed()),
-        rst_by: udp.reset.map(|reset| side(reset.sender())),
+        rst_by: udp.reset.map(|reset| reset.sender().name()),
         rst_at: at(udp.reset),
         rst_frame: frame(udp.reset),
         ttl_client: client.ttl.map(i32::from),
@@ -262,7 +254,7 @@ pub fn handshake<'a>(
         early_data: tls.early_data,
         false_start: tls.false_start,
         alert: tls.alert.as_deref(),
-        alert_by: tls.alert_by.map(side),
+        alert_by: tls.alert_by.map(Side::name),
         certificates: tls.certificates.map(u32::cast_signed),
         certificate_bytes: tls.certificate_bytes.map(u32::cast_signed),
         client_certificate_bytes: tls.client_certificate_bytes.map(u32::cast_signed),
@@ -352,7 +344,7 @@ pub fn exchange(stream: i32, exchange: &Exchange) -> ExchangeRow<'_> {
         continued_at: at(exchange.continued),
         body_at: at(request.content),
         goaway_at: goaway.map(|goaway| goaway.seen.at),
-        goaway_by: goaway.map(|goaway| side(goaway.from)),
+        goaway_by: goaway.map(|goaway| goaway.from.name()),
         goaway_code: goaway.map(|goaway| &*goaway.code),
         goaway_text: goaway.map(|goaway| &*goaway.text).filter(|text| !text.is_empty()),
         goaway_frame: goaway.map(|goaway| goaway.seen.frame().cast_signed()),
@@ -382,7 +374,7 @@ pub fn content(stream: i32, message: &ContentMessage) -> ExchangeMessageRow {
     ExchangeMessageRow {
         stream: Some(stream),
         exchange: Some(message.exchange.cast_signed()),
-        sender: Some(side(message.from)),
+        sender: Some(message.from.name()),
         number: Some(message.number.cast_signed()),
         kind: Some(message.kind.name()),
         compressed: Some(message.compressed),
@@ -402,8 +394,8 @@ pub fn phase(stream: i32, phase: &Phase) -> PhaseRow {
         kind: Some(phase.kind.name()),
         start_at: Some(phase.start.at),
         end_at: Some(phase.end.at),
-        start_by: Some(side(phase.start.sender())),
-        end_by: Some(side(phase.end.sender())),
+        start_by: Some(phase.start.sender().name()),
+        end_by: Some(phase.end.sender().name()),
         start_frame: Some(phase.start.frame().cast_signed()),
         end_frame: Some(phase.end.frame().cast_signed()),
         inferred: Some(phase.inferred),
@@ -415,11 +407,11 @@ pub fn stall(stream: i32, stall: &Stall) -> StallRow {
         stream: Some(stream),
         kind: Some(stall.kind.name()),
         detail: stall.detail.map(Detail::name),
-        side: Some(side(stall.side)),
+        side: Some(stall.side.name()),
         start_at: Some(stall.start.at),
         end_at: Some(stall.end.at),
-        start_by: Some(side(stall.start.sender())),
-        end_by: Some(side(stall.end.sender())),
+        start_by: Some(stall.start.sender().name()),
+        end_by: Some(stall.end.sender().name()),
         start_frame: Some(stall.start.frame().cast_signed()),
         end_frame: Some(stall.end.frame().cast_signed()),
         released_frame: stall.released.map(|released| released.frame().cast_signed()),
@@ -432,7 +424,7 @@ pub fn stall(stream: i32, stall: &Stall) -> StallRow {
 pub fn lost_packet(stream: i32, lost: &Lost) -> LostPacketRow {
     LostPacketRow {
         stream: Some(stream),
-        sender: Some(side(lost.sender)),
+        sender: Some(lost.sender.name()),
         space: Some(lost.level.name()),
         number: Some(lost.number.cast_signed()),
         frame: lost.sent.map(|sent| sent.frame().cast_signed()),
@@ -477,7 +469,7 @@ fn packet(stream: i32, flags: Flags, bytes: u32, seen: Moment, from: Side, mark:
         stream: Some(stream),
         frame: Some(seen.frame().cast_signed()),
         seen_at: Some(seen.at),
-        sender: Some(side(from)),
+        sender: Some(from.name()),
         flags: Some(flags),
         bytes: i32::try_from(bytes).ok(),
         mark: mark.map(Mark::name),
@@ -526,7 +518,7 @@ fn sighting(
         stream: Some(stream),
         frame: Some(seen.frame().cast_signed()),
         seen_at: Some(seen.at),
-        sender: Some(side(from)),
+        sender: Some(from.name()),
         flags: Some(flags),
         bytes: i32::try_from(bytes).ok(),
         print: Some(print.cast_signed()),
@@ -541,7 +533,7 @@ fn at(moment: Option<Moment>) -> Option<i64> {
 }
 
 fn by(moment: Option<Moment>) -> Option<&'static str> {
-    moment.map(|moment| side(moment.sender()))
+    moment.map(|moment| moment.sender().name())
 }
 
 fn frame(moment: Option<Moment>) -> Option<i64> {

@@ -75,6 +75,21 @@ pub enum Side {
 }
 
 impl Side {
+    /// The name in the tables.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::Server => "server",
+        }
+    }
+
+    /// The side of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Client, Self::Server].into_iter().find(|side| side.name() == name)
+    }
+
     /// The other end.
     #[must_use]
     pub fn peer(self) -> Self {

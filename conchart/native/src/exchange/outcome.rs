@@ -59,8 +59,7 @@ impl Ender {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Self::Side(Side::Client) => "client",
-            Self::Side(Side::Server) => "server",
+            Self::Side(side) => side.name(),
             Self::Path => "path",
         }
     }

@@ -1,6 +1,5 @@
 //! Rows of what goes by inside TLS and QUIC: records, handshake messages, frames of QUIC and HTTP/3.
 
-use super::side;
 use crate::exchange::{Http3Frame, QuicFrame};
 use crate::tables::{Http3FrameRow, MessageRow, QuicFrameRow, RecordRow};
 use crate::tls::{MessageSeen, RecordSeen};
@@ -14,7 +13,7 @@ pub fn quic_frame(stream: i32, seen: &QuicFrame) -> QuicFrameRow<'_> {
         packet: i32::try_from(seen.packet).ok(),
         number: i32::try_from(seen.number).ok(),
         seen_at: Some(seen.seen.at),
-        sender: Some(side(seen.from)),
+        sender: Some(seen.from.name()),
         packet_type: Some(seen.packet_kind),
         packet_number: number(seen.packet_number),
         packet_bytes: i32::try_from(seen.packet_bytes).ok(),
@@ -31,7 +30,7 @@ pub fn quic_frame(stream: i32, seen: &QuicFrame) -> QuicFrameRow<'_> {
 pub fn http3_frame(stream: i32, frame: &Http3Frame) -> Http3FrameRow<'_> {
     Http3FrameRow {
         stream: Some(stream),
-        sender: Some(side(frame.from)),
+        sender: Some(frame.from.name()),
         stream_id: Some(frame.stream.cast_signed()),
         start_byte: Some(frame.offset.cast_signed()),
         kind: Some(frame.name()),
@@ -47,7 +46,7 @@ pub fn record<'a>(stream: i32, number: i32, kind: &'a str, record: &RecordSeen) 
     RecordRow {
         stream: Some(stream),
         number: Some(number),
-        sender: Some(side(record.from)),
+        sender: Some(record.from.name()),
         kind: Some(kind),
         bytes: i32::try_from(record.bytes).ok(),
         cover: Some(record.cover.name()),
@@ -64,7 +63,7 @@ pub fn message<'a>(stream: i32, number: i32, kind: &'a str, message: &'a Message
         stream: Some(stream),
         number: Some(number),
         handshake: i32::try_from(message.handshake).ok(),
-        sender: Some(side(message.from)),
+        sender: Some(message.from.name()),
         kind: Some(kind),
         code: Some(message.code.into()),
         bytes: i32::try_from(message.bytes).ok(),

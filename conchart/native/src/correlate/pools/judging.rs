@@ -8,35 +8,12 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 
 use super::{Member, Request, Surroundings, survey};
+use crate::stream::Side;
 
 /// A clock of whole milliseconds tells no pauses.
 const COARSE_NS: i64 = 1_000_000;
 /// A FIN that follows the other one sooner than an answer could, by so much, is no answer to it.
 const SOONER_NS: i64 = 1_000_000;
-
-/// Who did something.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Side {
-    Client,
-    Server,
-}
-
-impl Side {
-    /// The name in the tables.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Client => "client",
-            Self::Server => "server",
-        }
-    }
-
-    /// The side of this name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        [Self::Client, Self::Server].into_iter().find(|side| side.name() == name)
-    }
-}
 
 /// A connection, as its packets tell it. Instants are ns since the epoch.
 #[derive(Clone, Debug, Default)]
@@ -72,15 +49,9 @@ pub struct Secured {
     pub ready_at: Option<i64>,
     pub has_version: bool,
     pub kind: Option<Box<str>>,
-    pub outcome: Option<Outcome>,
+    /// It came to its end, or not; None where there was no handshake.
+    pub is_complete: Option<bool>,
     pub sni: Option<Box<str>>,
-}
-
-/// How a handshake ended, as far as it matters here.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Outcome {
-    Complete,
-    Other,
 }
 
 /// What was asked on a connection, and answered.
@@ -311,6 +282,8 @@ impl Facts {
         let secured = secured.unwrap_or_default();
         // A proxy that resets what its pool does not need (HAProxy) says nothing of the next request.
         let is_pools = &*connection.hop == "backend" && connection.rst_by == Some(Side::Client);
+        // A client may still write its close_notify after the FIN, which nothing tells from data: then no phase `close` begins
+        // there, but the FIN, or the RST, is seen.
         let ends = [connection.fin_client_at, connection.fin_server_at, connection.rst_at.filter(|_| !is_pools)];
         let first_protocol = used.first_protocol.get();
         let by_flags = connection.fin_by.or(connection.rst_by);
@@ -330,13 +303,13 @@ impl Facts {
             refused_exchange: refused.map(|(number, _)| number),
             refused_at: refused.map(|(_, at)| at),
             refused_until: refused.and(connection.rst_at),
-            ready_at: match secured.outcome {
+            ready_at: match secured.is_complete {
                 None => accepted_at,
-                Some(Outcome::Complete) => secured.ready_at,
-                Some(Outcome::Other) => None,
+                Some(true) => secured.ready_at,
+                Some(false) => None,
             },
             tls: secured.has_version
-                || secured.outcome.is_some()
+                || secured.is_complete.is_some()
                 || first_protocol.is_some_and(|protocol| &**protocol == "tls"),
             exchanges: used.exchanges,
             first_exchange: used.first_exchange.or(used.first_number),
@@ -393,7 +366,7 @@ impl Judged {
             ends: hash(&ends),
             pool: hash(&(ends, name)),
             syn_at: connection.syn_at.unwrap_or(connection.opened_at),
-            ready_at: match self.secured.outcome {
+            ready_at: match self.secured.is_complete {
                 None => self.accepted_at.or(Some(connection.opened_at)),
                 _ => self.ready_at,
             },

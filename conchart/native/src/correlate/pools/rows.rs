@@ -10,8 +10,9 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::ArrowError;
 
-use super::judging::{Connection, Evidence, Exchange, Judged, Outcome, Secured, Side};
+use super::judging::{Connection, Evidence, Exchange, Judged, Secured};
 use crate::correlate::columns::{Columns, at};
+use crate::stream::Side;
 
 /// Takes the connections of a batch.
 ///
@@ -92,10 +93,7 @@ pub fn handshakes(batch: &RecordBatch, evidence: &mut Evidence) -> Result<(), Ar
             ready_at: at!(ready_at, row),
             has_version: has_version.value(row),
             kind: kind.get(row).map(Into::into),
-            outcome: outcome.get(row).map(|outcome| match outcome {
-                "complete" => Outcome::Complete,
-                _ => Outcome::Other,
-            }),
+            is_complete: outcome.get(row).map(|outcome| outcome == "complete"),
             sni: at!(sni, row).map(Into::into),
         };
         evidence.handshake(stream.value(row), secured);

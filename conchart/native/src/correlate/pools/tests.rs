@@ -175,7 +175,8 @@ proptest! {
 }
 
 mod judging {
-    use crate::correlate::pools::judging::{Connection, Evidence, Exchange, Judged, Outcome, Secured, Side};
+    use crate::correlate::pools::judging::{Connection, Evidence, Exchange, Judged, Secured};
+    use crate::stream::Side;
 
     const MS: i64 = 1_000_000;
 
@@ -278,9 +279,10 @@ mod judging {
 
     #[test]
     fn a_connection_is_usable_after_its_handshake_if_that_succeeded() {
-        let secured = |outcome| Secured { ready_at: Some(60 * MS), outcome: Some(outcome), ..Secured::default() };
-        assert_eq!(judged(connection(1), Some(secured(Outcome::Complete)), &[]).ready_at, Some(60 * MS));
-        let failed = judged(connection(1), Some(secured(Outcome::Other)), &[]);
+        let secured =
+            |is_complete| Secured { ready_at: Some(60 * MS), is_complete: Some(is_complete), ..Secured::default() };
+        assert_eq!(judged(connection(1), Some(secured(true)), &[]).ready_at, Some(60 * MS));
+        let failed = judged(connection(1), Some(secured(false)), &[]);
         assert_eq!((failed.ready_at, failed.tls), (None, true));
     }
 }
