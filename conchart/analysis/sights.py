@@ -95,7 +95,7 @@ def first_sights(tables: Tables, ready: Iterable[str] = _OF_ALL_SIGHTS) -> Itera
         ready: What is worked out from second sights, too, and so before they are hidden; a step says nothing, because
             what it reads is there.
     """
-    if not tables.fetch("SELECT stream FROM connections WHERE same_as IS NOT NULL LIMIT 1"):
+    if tables.hides_sights or not tables.has_rows("SELECT stream FROM connections WHERE same_as IS NOT NULL"):
         yield
         return
     tables.provide(*ready)
@@ -107,9 +107,11 @@ def first_sights(tables: Tables, ready: Iterable[str] = _OF_ALL_SIGHTS) -> Itera
     tables.execute(f"CREATE TEMP VIEW connections AS FROM {stored}.connections WHERE {FIRST_SIGHT}")
     for table in _OF_STREAMS:
         tables.execute(f"CREATE TEMP VIEW {table} AS FROM {stored}.{table} WHERE stream IN ({seen})")
+    tables.hides_sights = True
     try:
         yield
     finally:
+        tables.hides_sights = False
         # Where a query failed inside a transaction, nothing can be dropped, and the transaction is rolled back.
         with suppress(duckdb.Error):
             for table in ("connections", *_OF_STREAMS):

@@ -71,8 +71,11 @@ class Tables:
         self._database = connection
         self.is_trial = False
         """What is done now will be undone: rows are those of a capture that still grows."""
+        self.hides_sights = False
+        """Queries find each connection once (``analysis/sights.py``)."""
         self._is_small = True
         self._steps = Steps()
+        self._have_rows: dict[str, bool] = {}
         self.commands = NONE
         """What to type to see more of the same captures."""
         # Only tables are ever meant, never a Python variable of that name, and nothing is fetched from the network.
@@ -227,6 +230,7 @@ class Tables:
     def owe(self, steps: Iterable[Step]) -> None:
         """Fill tables and columns by these steps, each when somebody first asks for what it writes."""
         self._steps = Steps(steps)
+        self._have_rows.clear()
 
     def provide(self, *facts: str) -> None:
         """Have these tables (``links``) and columns (``connections.vantage``) filled now."""
@@ -285,6 +289,12 @@ class Tables:
         answer = self._database.execute(query, params)
         columns = answer.description or ()
         return [name for name, *_ in columns], [str(kind) for _, kind, *_ in columns], answer.fetchall()
+
+    def has_rows(self, query: str) -> bool:
+        """Whether a query has rows, which is looked up once: for what does not change when steps have run."""
+        if query not in self._have_rows:
+            self._have_rows[query] = bool(self.fetch(f"FROM ({query}) LIMIT 1"))
+        return self._have_rows[query]
 
     def execute(self, statement: str, params: object = None) -> None:
         """Run a statement that returns no rows: a new table or view, a ``COPY``.
