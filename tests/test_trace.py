@@ -77,6 +77,28 @@ with conchart.read({str(capture)!r}) as trace:
     assert ended.stdout == "[(6,)] []\n"
 
 
+def test_data_frames_are_imported_for_those_who_want_some() -> None:
+    """DuckDB would import pandas and pyarrow with the first batch, which takes a second or more."""
+    for name in ("pandas", "pyarrow"):
+        pytest.importorskip(name)
+    capture = ROOT / "captures/reverse-proxy/https-no-keepalive/input.pcap"
+    code = f"""
+import sys
+import conchart
+def imported():
+    return sorted({{"pandas", "pyarrow"}} & set(sys.modules))
+with conchart.read({str(capture)!r}) as trace:
+    trace.provide("findings")
+    rows = trace.sql("SELECT count(*) FROM findings WHERE cost_ns >= $least", {{"least": 0}}).fetchall()
+    before = imported()
+    frame = trace.sql("SELECT stream FROM connections ORDER BY stream").df()
+    print(len(rows), before, list(frame["stream"]), imported())
+import pyarrow
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ended.stdout == "1 [] [0, 1, 2, 3, 4, 5] ['pandas', 'pyarrow']\n"
+
+
 @pytest.mark.parametrize(
     ("select", "complaint"),
     [

@@ -31,7 +31,6 @@ def main(args: list[str] | None = None) -> None:
         signal.signal(number, _leave)
     if args is None:
         gc.set_threshold(_RARELY)
-        sys.meta_path.insert(0, _Needless())
 
     from conchart.cli.command import run
 
@@ -41,17 +40,6 @@ def main(args: list[str] | None = None) -> None:
     if args is None:
         os._exit(code)  # a twentieth of the time of a small capture goes into taking modules apart
     sys.exit(code)
-
-
-class _Needless:
-    """Says of data frames that they are not installed, before anybody looks for them.
-
-    DuckDB imports them with the first value that it hands over, in case somebody wants such a thing: half a second.
-    """
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
-        if name in ("pandas", "pyarrow"):
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def _leave(number: int, _frame: object) -> None:

@@ -106,7 +106,7 @@ def literal(text: str) -> str:
 def with_values(statement: str, values: Mapping[str, float]) -> str:
     """Write numbers where a statement names them, as ``$name``.
 
-    DuckDB takes them as parameters, too; but for each, it looks on the disk for pandas, of which it might be a number.
+    DuckDB takes them as parameters, too; but for each, it looks for pandas, of which it might be a number.
     """
     written = {name: _number(value) for name, value in values.items()}
     return re.sub(r"\$(\w+)", lambda named: written.get(named[1], named[0]), statement)

@@ -13,9 +13,12 @@ from typing import Any
 import duckdb
 
 from conchart.labels.commands import NONE
+from conchart.store.data_frames import refuse
 from conchart.store.schema import TABLE_BY_NAME, TABLES
 from conchart.store.sql import literal
 from conchart.store.steps import Step, Steps
+
+refuse()
 
 _FEW = 50_000
 """Phases and packets up to which one thread works: to share so little takes longer than to do it."""

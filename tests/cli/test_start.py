@@ -1,7 +1,6 @@
 """What a start costs that analyses next to nothing: counts of what is imported and asked, which are no noise."""
 
 import json
-import os
 import subprocess
 import sys
 
@@ -36,7 +35,6 @@ NEEDLESS = {
 """What a summary has no use for, and takes long to import."""
 MOST_STATEMENTS = 208
 """A capture of six connections costs what it costs to plan them: one to ten milliseconds for most."""
-MOST_LOOKED_FOR = 70
 PLANNED = r"NOT regexp_matches(message, '^\s*(BEGIN|COMMIT|DROP|RESET|SET)\b')"
 """Of the log of queries: what takes DuckDB more than some microseconds."""
 
@@ -57,8 +55,8 @@ main()
     assert NEEDLESS.intersection(imported) == set()
 
 
-def test_duckdb_seldom_looks_for_libraries_that_are_not_there() -> None:
-    """For each value of a query, it asks several times for pandas: each time, Python looks through its folders."""
+def test_nobody_looks_for_libraries_of_data_frames() -> None:
+    """For each value of a query, DuckDB asks for pandas several times. Each time, Python would look through its folders."""
     run = f"""
 import collections, json, sys
 looked_for = collections.Counter()
@@ -66,15 +64,12 @@ class Telling:
     def find_spec(self, name, path=None, target=None):
         looked_for[name] += 1
 sys.meta_path.insert(0, Telling())
-sys.modules.pop("pandas", None)
 from conchart.cli.command import run
 run([{CAPTURE!r}])
 print(json.dumps(looked_for), file=sys.stderr)
 """
-    # A wider screen has more values.
-    environment = os.environ | {"COLUMNS": "80"}
-    ended = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True, env=environment)
-    assert json.loads(ended.stderr)["pandas"] <= MOST_LOOKED_FOR
+    ended = subprocess.run([sys.executable, "-c", run], capture_output=True, text=True, check=True)
+    assert {"pandas", "pyarrow"}.isdisjoint(json.loads(ended.stderr))
 
 
 def test_a_summary_asks_few_statements(monkeypatch: pytest.MonkeyPatch) -> None:
