@@ -23,6 +23,7 @@ from tests.benchmarks.generate import (
 from tests.benchmarks.results import Result
 from tests.benchmarks.targets import verdicts
 from tests.benchmarks.tools import CONCHART, OURS, PAGE, PAST, REFERENCE, TEXT, Run, Tool, measure
+from tests.benchmarks.widths import widths
 from tests.conftest import ROOT
 
 
@@ -194,6 +195,14 @@ def test_memory_may_not_grow_with_a_transfer(tmp_path: Path) -> None:
         of_one_round("generated bulk", large, read=Run(0.4, 0.4, 200)),
     ]
     assert missed(*results) == ["a file 4.0 times as large takes 2.00 times the memory; target 1.25"]
+
+
+def test_a_column_of_long_integers_takes_more_than_one_of_words() -> None:
+    with conchart.read(ROOT / "captures/reverse-proxy/https/input.pcap") as trace:
+        by_column = {width.column: width for width in widths(trace, "phases", trace.count("phases"))}
+    assert 8 <= by_column["start_at"].bytes <= 16
+    assert 1 <= by_column["kind"].bytes < by_column["stream"].bytes < by_column["start_at"].bytes
+    assert (by_column["kind"].kind, by_column["kind"].is_empty) == ("ENUM", False)
 
 
 def test_the_page_and_the_curve_agree_with_the_record() -> None:

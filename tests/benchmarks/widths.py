@@ -69,7 +69,7 @@ def main(capture: Path) -> None:
         counts = {table.name: trace.count(table.name) for table in TABLES if table.from_core}
         connections = max(1, counts["connections"])
         measured = {name: widths(trace, name, rows) for name, rows in counts.items() if rows >= LEAST_ROWS}
-    click.echo("| table | rows per connection | bytes per row | of it, empty columns | bytes per connection |")
+    click.echo("| table | rows per connection | bytes per row | in empty columns | bytes per connection |")
     click.echo("|---|--:|--:|--:|--:|")
     for name, columns in measured.items():
         row, empty = (sum(one.bytes for one in columns if one.is_empty or all_) for all_ in (True, False))

@@ -56,7 +56,7 @@ main()
 
 
 def test_nobody_looks_for_libraries_of_data_frames() -> None:
-    """For each value of a query, DuckDB asks for pandas several times. Each time, Python would look through its folders."""
+    """DuckDB asks for pandas with each value of a query. Each time, Python would look through its folders."""
     run = f"""
 import collections, json, sys
 looked_for = collections.Counter()
