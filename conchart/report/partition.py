@@ -10,8 +10,8 @@ rest.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from conchart.labels.phases import PHASE_BY_NAME, UNDER_WAY
 from conchart.labels.printable import endpoint, named_endpoint, printable
@@ -90,35 +90,56 @@ _SERVED = f"""
 _OPENED_FOR_USERS = f"""
     FROM ({_SERVED}) ANTI JOIN (SELECT stream FROM on_behalf WHERE exchange = {OPENING}) USING (stream)
 """
+_ASKED = "(SELECT unnest($parts, max_depth := 2))"
+"""Parts that are described: all are looked up at once."""
 # Of phases that nobody waits for, what a stall lies over. Connections of which no finding tells come first, if they
 # took half of the longest.
 _WORST = f"""
-    WITH pieces AS (
-        SELECT stream, exchange, start_frame, end_at - start_at AS ns
-        FROM phases JOIN ({_SERVED}) USING (stream) WHERE kind = $phase AND kind <> 'idle' AND {OF_USERS}
+    WITH here AS (
+        SELECT stream, server_ip, server_port, asked
+        FROM connections JOIN (SELECT DISTINCT server_ip, server_port, phase AS asked FROM {_ASKED})
+            USING (server_ip, server_port)
+        WHERE {SERVED}),
+    pieces AS (
+        SELECT server_ip, server_port, asked AS phase, stream, exchange, start_frame, end_at - start_at AS ns
+        FROM phases JOIN here USING (stream) WHERE kind = asked AND kind <> 'idle' AND {OF_USERS}
         UNION ALL
-        SELECT stream, exchange, start_frame, end_at - start_at
-        FROM phase_stalls JOIN ({_SERVED}) USING (stream)
-        WHERE phase = $phase AND phase = 'idle' AND {OF_USERS}),
+        SELECT server_ip, server_port, asked, stream, exchange, start_frame, end_at - start_at
+        FROM phase_stalls JOIN here USING (stream) WHERE phase = asked AND phase = 'idle' AND {OF_USERS}),
+    measured AS (
+        SELECT server_ip, server_port, phase, count(*) AS pieces, max(ns) AS longest_ns, coalesce(2 * sum(ns) FILTER (
+            confidence < {SURE} OR phase = 'transfer' AND request_at IS NULL) >= sum(ns) FILTER (number IS NOT NULL),
+            false) AS guessed
+        FROM pieces LEFT JOIN (SELECT stream, number, number AS exchange, confidence, request_at FROM exchanges)
+            USING (stream, exchange)
+        GROUP BY ALL),
     worst AS (
-        FROM pieces ORDER BY 2 * ns < (SELECT max(ns) FROM pieces) OR stream IN (
-            SELECT unnest(streams) FROM findings WHERE root IS NULL AND critical_ns > shared_ns), ns DESC, start_frame,
-            stream
-        LIMIT 1)
-    SELECT worst.stream, worst.start_frame AS frame, worst.ns,
-        if($phase = 'wait' AND number = 0 AND (request_at IS NULL OR protocol = 'ssh'), 'Greeting',
-            concat_ws(' ', method, target)) AS request,
-        (SELECT count(*) FROM pieces) AS pieces, (
-            SELECT coalesce(2 * sum(ns) FILTER (
-                confidence < {SURE} OR $phase = 'transfer' AND request_at IS NULL) >= sum(ns), false)
-            FROM pieces JOIN exchanges ON exchanges.stream = pieces.stream AND number = exchange) AS guessed
-    FROM worst LEFT JOIN exchanges ON exchanges.stream = worst.stream AND number = exchange
+        SELECT server_ip, server_port, phase, arg_min(
+            {{'stream': stream, 'number': exchange, 'frame': start_frame, 'ns': ns}},
+            (2 * ns < longest_ns OR stream IN (
+                SELECT unnest(streams) FROM findings WHERE root IS NULL AND critical_ns > shared_ns),
+            -ns, start_frame, stream)) AS one
+        FROM pieces JOIN measured USING (server_ip, server_port, phase) GROUP BY ALL)
+    SELECT server_ip, server_port, phase, stream, frame, ns,
+        if(phase = 'wait' AND number = 0 AND (request_at IS NULL OR protocol = 'ssh'), 'Greeting',
+            concat_ws(' ', method, target)) AS request, pieces, guessed
+    FROM (SELECT server_ip, server_port, phase, unnest(one) FROM worst)
+    JOIN measured USING (server_ip, server_port, phase)
+    LEFT JOIN (SELECT stream, number, request_at, protocol, method, target FROM exchanges) USING (stream, number)
 """
 """Is half of the time, or more, that of requests of which it is not sure that they are some? Then it is guessed."""
 _STALLED = f"""
-    SELECT kind, {DETAIL} AS named_detail, sum(end_at - start_at)::BIGINT AS ns
-    FROM phase_stalls JOIN ({_SERVED}) USING (stream) WHERE phase = $phase AND owner = $owner AND {OF_USERS}
-    GROUP BY ALL ORDER BY ns DESC, kind, named_detail LIMIT 1
+    WITH here AS (
+        SELECT stream, server_ip, server_port, asked, whose
+        FROM connections JOIN (SELECT server_ip, server_port, phase AS asked, owner AS whose FROM {_ASKED})
+            USING (server_ip, server_port)
+        WHERE {SERVED}),
+    stalled AS (
+        SELECT server_ip, server_port, phase, owner, kind, {DETAIL} AS named_detail,
+            sum(end_at - start_at)::BIGINT AS ns
+        FROM phase_stalls JOIN here USING (stream) WHERE phase = asked AND owner = whose AND {OF_USERS}
+        GROUP BY ALL)
+    SELECT DISTINCT ON (server_ip, server_port, phase, owner) * FROM stalled ORDER BY ns DESC, kind, named_detail
 """
 _OPENED = f"""
     SELECT count(*) AS opened, sum(coalesce(syn_retransmits, 0) + coalesce(syn_ack_retransmits, 0))::BIGINT AS again,
@@ -196,6 +217,10 @@ class _Lookup:
     tables: Tables
     splits: Splits
     names: bool
+    worst: dict[tuple[object, ...], Row] = field(default_factory=dict)
+    """By server and phase, where it took longest, of the parts that are described."""
+    stalled: dict[tuple[object, ...], Row] = field(default_factory=dict)
+    """By server, phase and owner, the stall that took most of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,11 +328,30 @@ def partition(
     unexplained.sort(key=lambda one: -one[0].ns)
     large = [one for one in _distinguished(unexplained) if LEAST_SHARE * one[0].ns >= waited_ns]
     small_ns = sum(one.ns for one, _ in unexplained) - sum(one.ns for one, _ in large)
+    lookup = _looked_up(lookup, [of for _, of in large[:MOST_DETAILS] if isinstance(of, _Part)])
     return [
         *(_described(lookup, one, of) for one, of in large[:MOST_DETAILS]),
         *(one for one, _ in large[MOST_DETAILS:]),
         *([Unexplained(part="", ns=small_ns)] if small_ns else []),
     ]
+
+
+def _looked_up(lookup: _Lookup, parts: Iterable[_Part]) -> _Lookup:
+    """Look up what these parts consist of."""
+    asked = [
+        {"server_ip": part.server_ip, "server_port": part.server_port, "phase": part.phase, "owner": part.owner}
+        for part in parts
+        if part.server_ip is not None  # several servers, each of which has little
+    ]
+    if not asked:
+        return lookup
+    worst = rows(lookup.tables, _WORST, {"parts": asked})
+    stalled = rows(lookup.tables, _STALLED, {"parts": asked})
+    return replace(
+        lookup,
+        worst={(row["server_ip"], row["server_port"], row["phase"]): row for row in worst},
+        stalled={(row["server_ip"], row["server_port"], row["phase"], row["owner"]): row for row in stalled},
+    )
 
 
 def _distinguished(
@@ -388,9 +432,7 @@ def _by_spot(lookup: _Lookup, here: Sequence[_Part], spent: Spent) -> Iterator[t
 def _described(lookup: _Lookup, unexplained: Unexplained, of: _Part | _Spot) -> Unexplained:
     """Add what a part consists of, and where to look."""
     part = of.part if isinstance(of, _Spot) else of
-    if part.server_ip is None:  # several servers, each of which has little
-        return unexplained
-    worst = next(_longest(lookup.tables, of), None)
+    worst = _longest(lookup, of)
     if worst is None:
         return unexplained
     unexplained = replace(unexplained, stream=worst["stream"], frame=worst["frame"])
@@ -403,20 +445,20 @@ def _described(lookup: _Lookup, unexplained: Unexplained, of: _Part | _Spot) -> 
     return _consisting(lookup, unexplained, part, longest, guessed=worst["guessed"])
 
 
-def _longest(tables: Tables, of: _Part | _Spot) -> Iterator[Row]:
-    """Look up where it took longest."""
+def _longest(lookup: _Lookup, of: _Part | _Spot) -> Row | None:
+    """Give where it took longest."""
     if isinstance(of, _Part):
-        return rows(tables, _WORST, _parameters(of))
+        return lookup.worst.get((of.server_ip, of.server_port, of.phase))
     if of.spot is None:
-        return iter(())
+        return None
     where = {"kind": of.spot.kind, "place": of.spot.place, "to_place": of.spot.to_place}
-    return rows(tables, WORST_AT, {"ip": of.part.server_ip, "port": of.part.server_port, **where})
+    return next(rows(lookup.tables, WORST_AT, {"ip": of.part.server_ip, "port": of.part.server_port, **where}), None)
 
 
 def _consisting(lookup: _Lookup, unexplained: Unexplained, part: _Part, longest: str, *, guessed: bool) -> Unexplained:
     """Say what a phase of one owner consists of."""
     words, (facts, next_step) = unexplained.part, _facts(lookup.tables, part)
-    stall = next(rows(lookup.tables, _STALLED, {**_parameters(part), "owner": part.owner}), None)
+    stall = lookup.stalled.get((part.server_ip, part.server_port, part.phase, part.owner))
     kind = stall_kind(stall["kind"], stall["named_detail"]) if stall else None
     facts.append(_consists(lookup, part))
     if part.phase == "idle" and kind:
@@ -442,10 +484,6 @@ def _consisting(lookup: _Lookup, unexplained: Unexplained, part: _Part, longest:
         detail="; ".join(filter(None, details)),
         next_step=unexplained.next_step if next_step is None else next_step,
     )
-
-
-def _parameters(part: _Part) -> Row:
-    return {"ip": part.server_ip, "port": part.server_port, "phase": part.phase}
 
 
 def _inside(words: str) -> str:

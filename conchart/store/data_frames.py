@@ -13,6 +13,8 @@ from types import FrameType, ModuleType
 
 _THEIRS = ("pandas", "pyarrow")
 _OURS = __name__.partition(".")[0]
+_THREAD = ""
+"""A thread of DuckDB's, in which no Python runs."""
 
 
 class _Refusal:
@@ -24,16 +26,19 @@ class _Refusal:
         path: Sequence[str] | None = None,  # noqa: ARG002  (the protocol of finders)
         target: ModuleType | None = None,  # noqa: ARG002
     ) -> None:
-        if name in _THEIRS and _importer() == _OURS:
+        if name in _THEIRS and _importer() in (_OURS, _THREAD):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
 def _importer() -> str:
-    """Name the package of the code that imports, which is the innermost one outside of the machinery of imports."""
+    """Name the package of the code that imports, which is the innermost one outside of the machinery of imports.
+
+    There is none in a thread of DuckDB's.
+    """
     frame: FrameType | None = sys._getframe(2)
     while frame and frame.f_globals.get("__name__", "").startswith("importlib"):
         frame = frame.f_back
-    return str(frame.f_globals.get("__name__", "")).partition(".")[0] if frame else ""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0] if frame else _THREAD
 
 
 def refuse() -> None:
