@@ -10,7 +10,7 @@ rest.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from conchart.labels.phases import PHASE_BY_NAME, UNDER_WAY
@@ -24,6 +24,8 @@ from conchart.report.splits import POOL_WAIT, Split, Splits
 from conchart.store.sql import FORWARDED, OF_USERS, OPENING, RESUMED, SERVED, SURE, UNFINISHED
 from conchart.store.tables import Tables
 
+_Key = tuple[str | None, int | None, str, str]
+"""Server, phase and owner."""
 MOST_DETAILS = 3
 """Parts that are described: the largest."""
 LEAST_SHARE = 100
@@ -90,56 +92,48 @@ _SERVED = f"""
 _OPENED_FOR_USERS = f"""
     FROM ({_SERVED}) ANTI JOIN (SELECT stream FROM on_behalf WHERE exchange = {OPENING}) USING (stream)
 """
-_ASKED = "(SELECT unnest($parts, max_depth := 2))"
-"""Parts that are described: all are looked up at once."""
+_HERE = f"""
+    SELECT stream, part, phase AS phase_wanted, owner AS owner_wanted
+    FROM connections JOIN (SELECT unnest($parts, max_depth := 2)) USING (server_ip, server_port) WHERE {SERVED}
+"""
+"""The connections of the parts that are described: all parts are looked up at once."""
 # Of phases that nobody waits for, what a stall lies over. Connections of which no finding tells come first, if they
 # took half of the longest.
 _WORST = f"""
-    WITH here AS (
-        SELECT stream, server_ip, server_port, asked
-        FROM connections JOIN (SELECT DISTINCT server_ip, server_port, phase AS asked FROM {_ASKED})
-            USING (server_ip, server_port)
-        WHERE {SERVED}),
-    pieces AS (
-        SELECT server_ip, server_port, asked AS phase, stream, exchange, start_frame, end_at - start_at AS ns
-        FROM phases JOIN here USING (stream) WHERE kind = asked AND kind <> 'idle' AND {OF_USERS}
+    WITH pieces AS (
+        SELECT part, phase_wanted AS phase, stream, exchange, start_frame, end_at - start_at AS ns
+        FROM phases JOIN ({_HERE}) USING (stream)
+        WHERE kind = phase_wanted AND kind <> 'idle' AND {OF_USERS}
         UNION ALL
-        SELECT server_ip, server_port, asked, stream, exchange, start_frame, end_at - start_at
-        FROM phase_stalls JOIN here USING (stream) WHERE phase = asked AND phase = 'idle' AND {OF_USERS}),
-    measured AS (
-        SELECT server_ip, server_port, phase, count(*) AS pieces, max(ns) AS longest_ns, coalesce(2 * sum(ns) FILTER (
-            confidence < {SURE} OR phase = 'transfer' AND request_at IS NULL) >= sum(ns) FILTER (number IS NOT NULL),
-            false) AS guessed
-        FROM pieces LEFT JOIN (SELECT stream, number, number AS exchange, confidence, request_at FROM exchanges)
-            USING (stream, exchange)
-        GROUP BY ALL),
+        SELECT part, phase, stream, exchange, start_frame, end_at - start_at
+        FROM phase_stalls JOIN ({_HERE}) USING (stream)
+        WHERE phase = phase_wanted AND phase = 'idle' AND {OF_USERS}),
+    sums AS (SELECT part, count(*) AS pieces, max(ns) AS longest_ns FROM pieces GROUP BY part),
+    guesses AS (
+        SELECT part, 2 * sum(ns) FILTER (confidence < {SURE} OR phase = 'transfer' AND request_at IS NULL) >= sum(ns)
+            AS guessed
+        FROM pieces JOIN exchanges ON exchanges.stream = pieces.stream AND number = exchange GROUP BY part),
+    ranked AS (
+        SELECT *, ns - if(2 * ns < longest_ns OR stream IN (
+            SELECT unnest(streams) FROM findings WHERE root IS NULL AND critical_ns > shared_ns), {1 << 61}, 0) AS rank
+        FROM pieces JOIN sums USING (part)),
     worst AS (
-        SELECT server_ip, server_port, phase, arg_min(
-            {{'stream': stream, 'number': exchange, 'frame': start_frame, 'ns': ns}},
-            (2 * ns < longest_ns OR stream IN (
-                SELECT unnest(streams) FROM findings WHERE root IS NULL AND critical_ns > shared_ns),
-            -ns, start_frame, stream)) AS one
-        FROM pieces JOIN measured USING (server_ip, server_port, phase) GROUP BY ALL)
-    SELECT server_ip, server_port, phase, stream, frame, ns,
+        SELECT DISTINCT ON (part) * FROM ranked JOIN (SELECT part, max(rank) AS rank FROM ranked GROUP BY part)
+            USING (part, rank)
+        ORDER BY part, start_frame, stream)
+    SELECT part, worst.stream, start_frame AS frame, ns,
         if(phase = 'wait' AND number = 0 AND (request_at IS NULL OR protocol = 'ssh'), 'Greeting',
-            concat_ws(' ', method, target)) AS request, pieces, guessed
-    FROM (SELECT server_ip, server_port, phase, unnest(one) FROM worst)
-    JOIN measured USING (server_ip, server_port, phase)
-    LEFT JOIN (SELECT stream, number, request_at, protocol, method, target FROM exchanges) USING (stream, number)
+            concat_ws(' ', method, target)) AS request, pieces, coalesce(guessed, false) AS guessed
+    FROM worst LEFT JOIN guesses USING (part)
+    LEFT JOIN exchanges ON exchanges.stream = worst.stream AND number = exchange
 """
 """Is half of the time, or more, that of requests of which it is not sure that they are some? Then it is guessed."""
 _STALLED = f"""
-    WITH here AS (
-        SELECT stream, server_ip, server_port, asked, whose
-        FROM connections JOIN (SELECT server_ip, server_port, phase AS asked, owner AS whose FROM {_ASKED})
-            USING (server_ip, server_port)
-        WHERE {SERVED}),
-    stalled AS (
-        SELECT server_ip, server_port, phase, owner, kind, {DETAIL} AS named_detail,
-            sum(end_at - start_at)::BIGINT AS ns
-        FROM phase_stalls JOIN here USING (stream) WHERE phase = asked AND owner = whose AND {OF_USERS}
-        GROUP BY ALL)
-    SELECT DISTINCT ON (server_ip, server_port, phase, owner) * FROM stalled ORDER BY ns DESC, kind, named_detail
+    WITH stalled AS (
+        SELECT part, kind, {DETAIL} AS named_detail, sum(end_at - start_at)::BIGINT AS ns
+        FROM phase_stalls JOIN ({_HERE}) USING (stream)
+        WHERE phase = phase_wanted AND owner = owner_wanted AND {OF_USERS} GROUP BY ALL)
+    SELECT DISTINCT ON (part) * FROM stalled ORDER BY part, ns DESC, kind, named_detail
 """
 _OPENED = f"""
     SELECT count(*) AS opened, sum(coalesce(syn_retransmits, 0) + coalesce(syn_ack_retransmits, 0))::BIGINT AS again,
@@ -217,10 +211,10 @@ class _Lookup:
     tables: Tables
     splits: Splits
     names: bool
-    worst: dict[tuple[object, ...], Row] = field(default_factory=dict)
-    """By server and phase, where it took longest, of the parts that are described."""
-    stalled: dict[tuple[object, ...], Row] = field(default_factory=dict)
-    """By server, phase and owner, the stall that took most of it."""
+    worst: Mapping[_Key, Row] = field(default_factory=dict)
+    """Of the parts that are described, where the phase took longest."""
+    stalled: Mapping[_Key, Row] = field(default_factory=dict)
+    """Of the same, the stall that took most of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -338,20 +332,29 @@ def partition(
 
 def _looked_up(lookup: _Lookup, parts: Iterable[_Part]) -> _Lookup:
     """Look up what these parts consist of."""
-    asked = [
-        {"server_ip": part.server_ip, "server_port": part.server_port, "phase": part.phase, "owner": part.owner}
-        for part in parts
-        if part.server_ip is not None  # several servers, each of which has little
-    ]
-    if not asked:
+    wanted = {_key(part): part for part in parts if part.server_ip is not None}  # several servers have little each
+    if not wanted:
         return lookup
-    worst = rows(lookup.tables, _WORST, {"parts": asked})
-    stalled = rows(lookup.tables, _STALLED, {"parts": asked})
-    return replace(
-        lookup,
-        worst={(row["server_ip"], row["server_port"], row["phase"]): row for row in worst},
-        stalled={(row["server_ip"], row["server_port"], row["phase"], row["owner"]): row for row in stalled},
+    values = [
+        {
+            "part": number,
+            "server_ip": part.server_ip,
+            "server_port": part.server_port,
+            "phase": part.phase,
+            "owner": part.owner,
+        }
+        for number, part in enumerate(wanted.values())
+    ]
+    keys = [*wanted]
+    worst, stalled = (
+        {keys[row["part"]]: row for row in rows(lookup.tables, query, {"parts": values})}
+        for query in (_WORST, _STALLED)
     )
+    return replace(lookup, worst=worst, stalled=stalled)
+
+
+def _key(part: _Part) -> _Key:
+    return part.server_ip, part.server_port, part.phase, part.owner
 
 
 def _distinguished(
@@ -448,7 +451,7 @@ def _described(lookup: _Lookup, unexplained: Unexplained, of: _Part | _Spot) -> 
 def _longest(lookup: _Lookup, of: _Part | _Spot) -> Row | None:
     """Give where it took longest."""
     if isinstance(of, _Part):
-        return lookup.worst.get((of.server_ip, of.server_port, of.phase))
+        return lookup.worst.get(_key(of))
     if of.spot is None:
         return None
     where = {"kind": of.spot.kind, "place": of.spot.place, "to_place": of.spot.to_place}
@@ -458,7 +461,7 @@ def _longest(lookup: _Lookup, of: _Part | _Spot) -> Row | None:
 def _consisting(lookup: _Lookup, unexplained: Unexplained, part: _Part, longest: str, *, guessed: bool) -> Unexplained:
     """Say what a phase of one owner consists of."""
     words, (facts, next_step) = unexplained.part, _facts(lookup.tables, part)
-    stall = lookup.stalled.get((part.server_ip, part.server_port, part.phase, part.owner))
+    stall = lookup.stalled.get(_key(part))
     kind = stall_kind(stall["kind"], stall["named_detail"]) if stall else None
     facts.append(_consists(lookup, part))
     if part.phase == "idle" and kind:
