@@ -33,7 +33,7 @@ NEEDLESS = {
     *("conchart.reading.bpf", "conchart.reading.live.interface", "conchart.reading.live.sockets"),
 }
 """What a summary has no use for, and takes long to import."""
-MOST_STATEMENTS = 208
+MOST_STATEMENTS = 190
 """A capture of six connections costs what it costs to plan them: one to ten milliseconds for most."""
 PLANNED = r"NOT regexp_matches(message, '^\s*(BEGIN|COMMIT|DROP|RESET|SET)\b')"
 """Of the log of queries: what takes DuckDB more than some microseconds."""
