@@ -28,6 +28,8 @@ NEEDLESS = {
     "pyarrow",
     "scapy",
     "yaml",
+    # DuckDB would look for its version with it.
+    "importlib.metadata",
     # What only some captures have beside them, and other commands.
     *("click.shell_completion", "conchart.analysis.spans", "conchart.logs", "conchart.reading.spans"),
     *("conchart.reading.bpf", "conchart.reading.live.interface", "conchart.reading.live.sockets"),
